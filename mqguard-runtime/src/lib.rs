@@ -1,0 +1,1 @@
+//! The machinery of mqguard. Depend on the crate `mqguard`, which re-exports what is public here.

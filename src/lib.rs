@@ -1,0 +1,1 @@
+//! Message consumers that are correct by declaration.
