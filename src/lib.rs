@@ -1,1 +1,4 @@
 //! Message consumers that are correct by declaration.
+
+pub use mqguard_macros::*;
+pub use mqguard_runtime::*;

@@ -1,0 +1,136 @@
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::extract::States;
+use crate::broker::Message;
+
+/// What a run knows of its delivery. Cheap to clone.
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+struct Inner {
+    message: Message,
+    origin: Origin,
+    attempt: Attempt,
+    redelivered: bool,
+    states: Arc<States>,
+    effects: Effects,
+}
+
+/// Where a delivery came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The queue that it was taken from.
+    pub queue: &'static str,
+    /// The exchange that it was published to; empty for the default exchange.
+    pub exchange: String,
+    /// The routing key that it was published with.
+    pub routing_key: String,
+}
+
+/// Which run of a message this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// How often the message was replayed from the dead letters.
+    pub generation: u32,
+    /// Counted retries before this run: 0 in the first.
+    pub retries: u32,
+    /// Uncounted retries ([`Retry::Later`](crate::Retry::Later)) before this run.
+    pub deferrals: u32,
+    /// Counted retries that the policy allows.
+    pub max: u32,
+}
+
+impl Attempt {
+    /// Whether a retryable failure of this run is final.
+    #[must_use]
+    pub fn is_last(self) -> bool {
+        self.retries >= self.max
+    }
+}
+
+impl Context {
+    pub(crate) fn new(message: Message, origin: Origin, attempt: Attempt, redelivered: bool, states: Arc<States>) -> Self {
+        Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Effects::default() }))
+    }
+
+    /// The message as it came.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.0.message
+    }
+
+    /// The message id.
+    #[must_use]
+    pub fn message_id(&self) -> Option<&str> {
+        self.0.message.properties.message_id.as_deref()
+    }
+
+    /// Where the delivery came from. A retry comes from the default exchange, straight to the queue.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.0.origin
+    }
+
+    /// Which run this is.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        self.0.attempt
+    }
+
+    /// Whether the broker delivered this very copy before.
+    #[must_use]
+    pub fn redelivered(&self) -> bool {
+        self.0.redelivered
+    }
+
+    /// The side effects staged by this run.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.0.effects.clone()
+    }
+
+    pub(crate) fn states(&self) -> &States {
+        &self.0.states
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("message_id", &self.message_id())
+            .field("origin", self.origin())
+            .field("attempt", &self.attempt())
+            .finish_non_exhaustive()
+    }
+}
+
+type Effect = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Side effects that a run stages and that happen only once it has succeeded: mails, pushes, cache invalidations.
+///
+/// They run in order after the success is recorded and before the message is acknowledged, so at most once: a failed or cancelled run
+/// drops them, and a process that dies in between loses them. What must not be lost is written in the handler itself.
+#[derive(Clone, Default)]
+pub struct Effects(Arc<Mutex<Vec<Effect>>>);
+
+impl Effects {
+    /// Stages an effect.
+    pub fn after_success(&self, effect: impl Future<Output = ()> + Send + 'static) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::pin(effect));
+    }
+
+    /// Takes the staged effects out.
+    pub(crate) fn take(&self) -> Vec<Effect> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Effects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Effects({} staged)", self.0.lock().unwrap_or_else(PoisonError::into_inner).len())
+    }
+}

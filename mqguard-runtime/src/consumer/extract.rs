@@ -1,0 +1,116 @@
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::context::{Attempt, Context, Effects};
+use super::outcome::Failure;
+use crate::broker::Headers;
+use crate::retry::Retry;
+
+/// What a handler's second and later parameters can be.
+///
+/// Implement it for your own types to pass what handlers need.
+#[diagnostic::on_unimplemented(
+    message = "a consumer cannot take a `{Self}`",
+    label = "not something that comes with a message",
+    note = "the message is the first parameter; the others are `State<T>`, `Context`, `Headers`, `Attempt`, `Effects`, or a type that implements `Extract`"
+)]
+pub trait Extract: Sized + Send {
+    /// Takes the value for one delivery.
+    ///
+    /// # Errors
+    /// The run counts as failed, classified as the failure says.
+    fn extract(cx: &Context) -> impl Future<Output = Result<Self, Failure>> + Send;
+
+    /// Whether the value can be had at all; asked once, at start.
+    ///
+    /// # Errors
+    /// Names the state that is missing.
+    fn check(states: &States) -> Result<(), MissingState> {
+        let _ = states;
+        Ok(())
+    }
+}
+
+/// The values given to [`Guard::state`](crate::Guard::state), one for each type.
+#[derive(Clone, Default)]
+pub struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl States {
+    /// Puts a value in. Returns whether there was one of this type already.
+    pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> bool {
+        self.0.insert(TypeId::of::<T>(), Arc::new(value)).is_some()
+    }
+
+    /// The value of this type.
+    #[must_use]
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
+    }
+}
+
+impl std::fmt::Debug for States {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "States({} types)", self.0.len())
+    }
+}
+
+/// A `State<T>` that no `Guard::state` gave.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("nothing of type `{0}` was registered: call `.state(...)` with one on the guard")]
+pub struct MissingState(pub &'static str);
+
+/// A value registered with [`Guard::state`](crate::Guard::state), shared by all runs.
+#[derive(Debug)]
+pub struct State<T>(Arc<T>);
+
+impl<T> Clone for State<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Send + Sync + 'static> Extract for State<T> {
+    async fn extract(cx: &Context) -> Result<Self, Failure> {
+        let missing = || Failure::of(Retry::Fatal, MissingState(std::any::type_name::<T>()));
+        cx.states().get().map(Self).ok_or_else(missing)
+    }
+
+    fn check(states: &States) -> Result<(), MissingState> {
+        states.get::<T>().map(|_| ()).ok_or(MissingState(std::any::type_name::<T>()))
+    }
+}
+
+impl Extract for Context {
+    async fn extract(cx: &Context) -> Result<Self, Failure> {
+        Ok(cx.clone())
+    }
+}
+
+impl Extract for Attempt {
+    async fn extract(cx: &Context) -> Result<Self, Failure> {
+        Ok(cx.attempt())
+    }
+}
+
+impl Extract for Headers {
+    async fn extract(cx: &Context) -> Result<Self, Failure> {
+        Ok(cx.message().headers.clone())
+    }
+}
+
+impl Extract for Effects {
+    async fn extract(cx: &Context) -> Result<Self, Failure> {
+        Ok(cx.effects())
+    }
+}

@@ -1,0 +1,22 @@
+//! The life of one delivery: extract, claim, run, settle.
+
+mod context;
+mod declare;
+mod extract;
+mod key;
+mod outcome;
+mod payload;
+mod precheck;
+mod spec;
+
+pub use context::{Attempt, Context, Effects, Origin};
+pub use declare::{Consumer, NotRun};
+pub use extract::{Extract, MissingState, State, States};
+pub use key::{BusinessKey, business_key};
+pub use outcome::{ErrorText, Failure, Outcome, classified};
+pub use payload::{DecodeError, Payload, Raw};
+pub use precheck::{Precheck, PrecheckOutcome, precheck};
+pub use spec::{
+    BindingSpec, ConsumerSpec, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, FaultRule, IdempotentSpec, IdentityRule, MissingId,
+    Role,
+};

@@ -1,0 +1,64 @@
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::broker::Message;
+
+/// What a consumer's first parameter can be: anything that implements `serde::Deserialize` (read as JSON), [`Raw`], or
+/// [`DeadLetter`](crate::DeadLetter).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read from a message: it does not implement `Deserialize`",
+    label = "not readable from a message",
+    note = "add `#[derive(serde::Deserialize)]` to `{Self}`, or take `Raw` for the undecoded body"
+)]
+pub trait Payload: Sized + Send + 'static {
+    /// Reads the message.
+    ///
+    /// # Errors
+    /// When the body is not of this type; the error names the place.
+    fn decode(message: &Message) -> Result<Self, DecodeError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + Send + 'static> Payload for T {
+    fn decode(message: &Message) -> Result<Self, DecodeError> {
+        decode_json(&message.body)
+    }
+}
+
+/// The body as it came, for a consumer that decodes by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raw(pub Bytes);
+
+impl Payload for Raw {
+    fn decode(message: &Message) -> Result<Self, DecodeError> {
+        Ok(Self(message.body.clone()))
+    }
+}
+
+/// The body could not be read as the consumer's message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", at(.path))]
+pub struct DecodeError {
+    /// The field at which it failed (`items[2].price`); empty for the whole body.
+    pub path: String,
+    /// What was wrong.
+    pub problem: String,
+}
+
+fn at(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!("at `{path}`: ") }
+}
+
+/// Reads a JSON body; the error names the path.
+pub(crate) fn decode_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
+    if body.is_empty() {
+        return Err(DecodeError { path: String::new(), problem: "the body is empty, JSON was expected".into() });
+    }
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        DecodeError { path: if path == "." { String::new() } else { path }, problem: error.inner().to_string() }
+    })?;
+    json.end().map_err(|error| DecodeError { path: String::new(), problem: error.to_string() })?;
+    Ok(value)
+}

@@ -1,0 +1,64 @@
+use std::time::{Duration, SystemTime};
+
+/// Whether a failure is worth another run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// By the retry policy.
+    Retryable,
+    /// After this long instead of the policy's delay; counted against `max`.
+    After(Duration),
+    /// After this long, without spending an attempt. Bounded by the policy's `within`; without one it is counted.
+    Later(Duration),
+    /// Never: dead letter at once.
+    Fatal,
+}
+
+/// An error that says whether it is worth a retry. Derive it: `#[derive(RetryableError)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which of its failures are worth a retry",
+    label = "not a `RetryableError`",
+    note = "add `#[derive(RetryableError)]` to `{Self}` and mark each variant `#[retryable]` or `#[fatal]`, or classify it with `classify = path` in the attribute"
+)]
+pub trait RetryableError {
+    /// Whether this failure is worth another run.
+    fn retry(&self) -> Retry;
+}
+
+/// A field that says when to try again, for `#[retryable(after = field)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how long to wait",
+    label = "not a duration",
+    note = "`after` takes a field of type `Duration`, `SystemTime`, or an `Option` of one"
+)]
+pub trait RetryAfter {
+    /// How long to wait from now; `None`: as long as the policy says.
+    fn retry_after(&self) -> Option<Duration>;
+}
+
+impl RetryAfter for Duration {
+    fn retry_after(&self) -> Option<Duration> {
+        Some(*self)
+    }
+}
+
+impl RetryAfter for SystemTime {
+    fn retry_after(&self) -> Option<Duration> {
+        Some(self.duration_since(SystemTime::now()).unwrap_or_default())
+    }
+}
+
+impl<T: RetryAfter> RetryAfter for Option<T> {
+    fn retry_after(&self) -> Option<Duration> {
+        self.as_ref()?.retry_after()
+    }
+}
+
+/// The class of a `#[retryable(after = field)]`.
+pub fn after(field: &impl RetryAfter) -> Retry {
+    field.retry_after().map_or(Retry::Retryable, Retry::After)
+}
+
+/// The class of a `#[retryable(after = field, uncounted)]`.
+pub fn later(field: &impl RetryAfter) -> Retry {
+    field.retry_after().map_or(Retry::Retryable, Retry::Later)
+}
