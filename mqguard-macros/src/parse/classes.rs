@@ -5,6 +5,7 @@ use std::time::Duration;
 use proc_macro2::{Span, TokenTree};
 use syn::{Attribute, Lit, Member, Meta, Path};
 
+use super::consumer::DELAYS;
 use super::entries::{Entry, Value, each_entry};
 use super::value::{self, Slot};
 use super::{duration, keys, text_of};
@@ -141,7 +142,6 @@ fn flag(entry: &Entry, sink: &mut Sink) -> Option<()> {
 
 /// A field, or a duration as text.
 fn after(entry: &Entry, sink: &mut Sink) -> Option<After> {
-    let longest = Duration::from_secs(30 * 24 * 3600);
     match &entry.value {
         Value::Assigned(tokens) => match field(tokens) {
             Some((member, at)) => Some(After::Field(member, at)),
@@ -152,10 +152,10 @@ fn after(entry: &Entry, sink: &mut Sink) -> Option<After> {
                     sink.error(entry.value_at(), format!("a field is named without quotes: write `after = {name}`"));
                     None
                 }
-                _ => value::duration(entry, &(Duration::ZERO..=longest), sink).map(After::Fixed),
+                _ => value::duration(entry, &DELAYS, sink).map(After::Fixed),
             },
         },
-        _ => value::duration(entry, &(Duration::ZERO..=longest), sink).map(After::Fixed),
+        _ => value::duration(entry, &DELAYS, sink).map(After::Fixed),
     }
 }
 

@@ -17,7 +17,7 @@ const OTHER_NAMES: &[(&[&str], u64)] = &[
 
 /// Reads a duration: whole numbers, each with a unit, the longest first and none twice.
 ///
-/// Otherwise the rest of the sentence that starts with the text.
+/// A text that is too long for any number is the longest duration. Otherwise the rest of the sentence that starts with the text.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text.is_empty() {
         return Err("is not a duration: write a number with its unit, as in \"5s\"".to_owned());
@@ -25,16 +25,19 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("has no unit: write \"{text}s\" for seconds, \"{text}ms\" for milliseconds"));
     }
-    strictly(text).ok_or_else(|| match loosely(text) {
-        Some(Ok(meant)) => format!("is not a duration: write \"{}\"", print(meant)),
-        Some(Err(TooLong)) => "is too long".to_owned(),
-        None => format!("is not a duration: write numbers with a unit ({}), as in \"500ms\", \"5s\" or \"1h30m\"", units()),
-    })
+    match strictly(text).map_or_else(|| loosely(text), |duration| Some(Meant::Exactly(duration))) {
+        Some(Meant::Exactly(duration)) => Ok(duration),
+        Some(Meant::Probably(duration)) => Err(format!("is not a duration: write \"{}\"", print(duration))),
+        None => Err(format!("is not a duration: write numbers with a unit ({}), as in \"500ms\", \"5s\" or \"1h30m\"", units())),
+    }
 }
 
 /// The duration that a text which is none was meant to be, as it is written in an attribute.
 pub(crate) fn suggestion(text: &str) -> Option<String> {
-    loosely(text)?.ok().map(print)
+    match loosely(text)? {
+        Meant::Probably(duration) => Some(print(duration)),
+        Meant::Exactly(_) => None,
+    }
 }
 
 fn units() -> String {
@@ -56,11 +59,14 @@ fn strictly(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(total))
 }
 
-/// A duration that no number can hold.
-struct TooLong;
+/// What a text means.
+enum Meant {
+    Exactly(Duration),
+    Probably(Duration),
+}
 
 /// What a text that is not a duration was most likely meant to be.
-fn loosely(text: &str) -> Option<Result<Duration, TooLong>> {
+fn loosely(text: &str) -> Option<Meant> {
     let text = text.trim().to_lowercase();
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(&text).trim();
     let mut total = 0.0;
@@ -69,10 +75,10 @@ fn loosely(text: &str) -> Option<Result<Duration, TooLong>> {
         let behind = behind.trim_start();
         let (unit, behind) = behind.split_at(behind.find(|c: char| !c.is_alphabetic()).unwrap_or(behind.len()));
         total += number.replace('_', "").parse::<f64>().ok()? * unit_length(unit)?;
-        rest = behind.trim_start_matches([' ', ',']);
+        rest = behind.trim_start();
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and bounded by the condition")]
-    Some(if total < 1e15 { Ok(Duration::from_millis(total.round() as u64)) } else { Err(TooLong) })
+    Some(if total < 1e15 { Meant::Probably(Duration::from_millis(total.round() as u64)) } else { Meant::Exactly(Duration::MAX) })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most a week")]
@@ -86,7 +92,9 @@ fn unit_length(unit: &str) -> Option<f64> {
 pub(crate) fn print(duration: Duration) -> String {
     let mut rest = duration.as_millis();
     let mut text = String::new();
-    for (unit, length) in UNITS {
+    // Up to two days people say hours: "24h".
+    let units = if rest < 172_800_000 { &UNITS[1..] } else { &UNITS[..] };
+    for &(unit, length) in units {
         let number = rest / u128::from(length);
         rest %= u128::from(length);
         if number > 0 {
