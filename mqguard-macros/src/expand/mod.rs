@@ -5,6 +5,8 @@ mod consumer;
 mod dead_letter_consumer;
 pub(crate) mod retryable_error;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;

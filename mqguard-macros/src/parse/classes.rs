@@ -7,7 +7,8 @@ use syn::{Attribute, Lit, Member, Meta, Path};
 
 use super::consumer::DELAYS;
 use super::entries::{Entry, Value, each_entry};
-use super::value::{self, Slot};
+use super::slot::Slot;
+use super::value;
 use super::{duration, keys, text_of};
 use crate::diag::{Place, Sink};
 

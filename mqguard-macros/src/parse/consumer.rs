@@ -7,7 +7,8 @@ use syn::Path;
 
 use super::entries::{Entry, Value, each_entry};
 use super::keys;
-use super::value::{self, Bounds, KeySource, Slot};
+use super::slot::Slot;
+use super::value::{self, Bounds, KeySource};
 use crate::diag::Sink;
 
 const DAY: u64 = 24 * 3600;

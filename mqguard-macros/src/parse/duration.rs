@@ -112,3 +112,81 @@ pub(crate) fn print_roughly(duration: Duration) -> String {
     let rounded = millis.div_ceil(grain).saturating_mul(grain);
     print(Duration::from_millis(u64::try_from(rounded).unwrap_or(u64::MAX)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_whole_numbers_with_units() {
+        let table = [
+            ("0s", 0),
+            ("500ms", 500),
+            ("5s", 5_000),
+            ("05s", 5_000),
+            ("90s", 90_000),
+            ("2m", 120_000),
+            ("1h30m", 5_400_000),
+            ("24h", 86_400_000),
+            ("7d", 604_800_000),
+            ("1d2h3m4s5ms", 93_784_005),
+        ];
+        for (text, millis) in table {
+            assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_the_same() {
+        for millis in [0, 1, 999, 1_000, 61_001, 3_600_000, 86_400_000, 172_800_000, 93_784_005_123] {
+            let duration = Duration::from_millis(millis);
+            assert_eq!(parse(&print(duration)), Ok(duration));
+        }
+        assert_eq!(print(Duration::from_secs(24 * 3600)), "24h");
+        assert_eq!(print(Duration::from_secs(48 * 3600)), "2d");
+    }
+
+    #[test]
+    fn other_spellings_are_refused_with_the_right_one() {
+        let table = [
+            ("5 sec", "5s"),
+            ("5S", "5s"),
+            ("-5s", "5s"),
+            (" 5s", "5s"),
+            ("5s5s", "10s"),
+            ("5min", "5m"),
+            ("0.5s", "500ms"),
+            ("1.5h", "1h30m"),
+            ("1m1h", "1h1m"),
+            ("2 weeks", "14d"),
+            ("1 hour 30 minutes", "1h30m"),
+            ("1_000ms", "1s"),
+        ];
+        for (text, good) in table {
+            assert_eq!(parse(text), Err(format!("is not a duration: write \"{good}\"")), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_a_duration() {
+        for text in ["", "5", "30000", "s", "five", "5x", "5s x", "\u{665}s", "5\u{2009}\u{b5}s", "1e3s", "5s,10s", "...s", "ms5"]
+        {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert_eq!(parse("30000").unwrap_err(), "has no unit: write \"30000s\" for seconds, \"30000ms\" for milliseconds");
+    }
+
+    #[test]
+    fn what_no_number_holds_is_the_longest() {
+        for text in ["18446744073709551615s", "99999999999999999999s", "184467440737095516d"] {
+            assert_eq!(parse(text), Ok(Duration::MAX), "{text}");
+        }
+    }
+
+    #[test]
+    fn roughly_is_rounded_up_to_two_units() {
+        for (millis, text) in [(1, "1ms"), (1_001, "1s1ms"), (61_001, "1m2s"), (3_600_001, "1h1m"), (300_000_001, "3d12h")] {
+            assert_eq!(print_roughly(Duration::from_millis(millis)), text);
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crate::diag::{Place, Sink};
 use crate::model::{Backoff, Binding, Consumer, DeadLetters, ExchangeKind, Fault, Idempotent, Identity, MissingId, Retry, Role};
 use crate::parse::consumer::{Args, BindArgs, DlqArgs, IdempotentArgs, MAX_SPAN, RetryArgs};
 use crate::parse::duration::{print, print_roughly};
-use crate::parse::value::{Given, Slot};
+use crate::parse::slot::{Given, Slot};
 
 /// AMQP's limit for names.
 const LONGEST_NAME: usize = 255;

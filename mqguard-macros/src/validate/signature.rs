@@ -7,8 +7,8 @@ use syn::{Attribute, FnArg, GenericParam, Meta, PatType, Path, ReturnType, Safet
 use crate::diag::{Place, Sink};
 use crate::model::Handler;
 use crate::parse::function::Function;
+use crate::parse::slot::Given;
 use crate::parse::text_of;
-use crate::parse::value::Given;
 
 /// Checks the function. `None` when it cannot be a consumer.
 pub(crate) fn handler(function: &Function, classify: Option<&Given<Path>>, sink: &mut Sink) -> Option<Handler> {
@@ -41,7 +41,7 @@ pub(crate) fn companion_attributes(attrs: &[Attribute]) -> Vec<Attribute> {
     for attr in attrs {
         let name = attr.path().get_ident().map(ToString::to_string).unwrap_or_default();
         match &attr.meta {
-            _ if shared(&name) => kept.push(attr.clone()),
+            _ if shared(&name) || is_hidden(attr) => kept.push(attr.clone()),
             // Expected of the function, not of the companion: there it need not happen.
             Meta::List(list) if name == "expect" => {
                 let lints = &list.tokens;
@@ -52,6 +52,11 @@ pub(crate) fn companion_attributes(attrs: &[Attribute]) -> Vec<Attribute> {
         }
     }
     kept
+}
+
+/// `#[doc(hidden)]`
+fn is_hidden(attr: &Attribute) -> bool {
+    matches!(&attr.meta, Meta::List(list) if attr.path().is_ident("doc") && list.tokens.to_string() == "hidden")
 }
 
 /// `cfg_attr(condition, ...)` with only the attributes that are shared.
