@@ -2,6 +2,7 @@
 
 pub mod broker;
 mod consumer;
+pub mod idempotency;
 mod retry;
 
 pub use broker::{HeaderValue, Headers, Message, Properties, QueueType};

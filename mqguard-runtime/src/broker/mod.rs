@@ -1,9 +1,13 @@
-//! What carries messages.
+//! What carries messages: the embedded broker and RabbitMQ, behind one trait.
 
+mod contract;
 mod headers;
 mod message;
 mod topology;
 
+pub use contract::{
+    Address, Broker, BrokerError, ConsumeRequest, Delivery, Mismatch, PublishError, Receipt, Settle, Settlement, Subscription,
+};
 pub use headers::{HeaderValue, Headers};
 pub use message::{Message, Properties};
-pub use topology::{ExchangeKind, QueueType};
+pub use topology::{Binding, DeadLetterTarget, DeclareMode, Exchange, ExchangeKind, Queue, QueueType, Topology};
