@@ -2,6 +2,7 @@
 
 mod contract;
 mod headers;
+mod memory;
 mod message;
 mod topology;
 
@@ -9,5 +10,6 @@ pub use contract::{
     Address, Broker, BrokerError, ConsumeRequest, Delivery, Mismatch, PublishError, Receipt, Settle, Settlement, Subscription,
 };
 pub use headers::{HeaderValue, Headers};
+pub use memory::MemoryBroker;
 pub use message::{Message, Properties};
 pub use topology::{Binding, DeadLetterTarget, DeclareMode, Exchange, ExchangeKind, Queue, QueueType, Topology};
