@@ -11,5 +11,6 @@ pub use contract::{
 };
 pub use headers::{HeaderValue, Headers};
 pub use memory::MemoryBroker;
+pub(crate) use message::JSON;
 pub use message::{Message, Properties};
 pub use topology::{Binding, DeadLetterTarget, DeclareMode, Exchange, ExchangeKind, Queue, QueueType, Topology};

@@ -36,9 +36,13 @@
 
 mod contract;
 mod identity;
+mod keeper;
+mod ledger;
 mod memory;
 pub mod protocol;
 
 pub use contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
 pub use identity::Identity;
+pub(crate) use keeper::Kept;
+pub(crate) use ledger::{Answer, Ledger};
 pub use memory::MemoryStore;
