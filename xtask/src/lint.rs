@@ -17,7 +17,7 @@ pub(crate) fn run() -> anyhow::Result<u8> {
         }
     }
     if !has_cargo_deny() {
-        eprintln!("xtask: skipped: cargo deny check (cargo-deny is not installed)");
+        eprintln!("xtask: skipped: cargo deny (cargo-deny is not installed)");
     }
     if failed.is_empty() {
         eprintln!("xtask: lint: ok");
@@ -61,7 +61,9 @@ fn commands(workspace: &Workspace) -> Vec<Command> {
         }
     }
     if has_cargo_deny() {
-        commands.push(with("deny check"));
+        commands.push(with(
+            "deny check --hide-inclusion-graph bans licenses sources",
+        ));
     }
     commands
 }
