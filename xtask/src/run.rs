@@ -1,5 +1,6 @@
 //! Running a command in the foreground: shown before it runs, ended with everything it started.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -18,13 +19,21 @@ pub(crate) fn shown(command: &Command) -> String {
     let variables = command
         .get_envs()
         .filter_map(|(name, value)| Some(format!("{}={}", name.display(), quoted(value?))));
-    let words = std::iter::once(command.get_program())
+    let words = std::iter::once(program(command))
         .chain(command.get_args())
         .map(quoted);
     variables.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn quoted(word: &std::ffi::OsStr) -> String {
+/// Cargo says where it is to those it runs; one would type its name.
+fn program(command: &Command) -> &OsStr {
+    match std::env::var_os("CARGO") {
+        Some(cargo) if cargo == command.get_program() => OsStr::new("cargo"),
+        _ => command.get_program(),
+    }
+}
+
+fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
