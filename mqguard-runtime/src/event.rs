@@ -65,7 +65,9 @@ pub enum EventKind<'a> {
 
 /// The observers of a guard.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(Vec<Arc<dyn Fn(&Event<'_>) + Send + Sync>>);
+pub(crate) struct Observers(Vec<Arc<Observer>>);
+
+type Observer = dyn Fn(&Event<'_>) + Send + Sync;
 
 impl Observers {
     pub(crate) fn add(&mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) {

@@ -43,8 +43,7 @@ impl Program {
 
     /// Where the program is, or an error that says what to do.
     pub(crate) fn require(&self) -> anyhow::Result<PathBuf> {
-        self.find()
-            .with_context(|| explain(&[self], "it is not installed"))
+        self.find().with_context(|| explain(&[self], "it is not installed"))
     }
 }
 
@@ -55,33 +54,21 @@ fn is_executable(file: &Path) -> bool {
 
 /// Installs those of the programs that are missing.
 pub(crate) fn ensure(programs: &[&Program]) -> anyhow::Result<()> {
-    let missing: Vec<&Program> = programs
-        .iter()
-        .copied()
-        .filter(|p| p.find().is_none())
-        .collect();
+    let missing: Vec<&Program> = programs.iter().copied().filter(|p| p.find().is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !Path::new("/usr/bin/apt-get").exists() {
-        bail!(explain(
-            &missing,
-            "there is no apt-get here to install them with"
-        ));
+        bail!(explain(&missing, "there is no apt-get here to install them with"));
     }
-    let root = Root::find()
-        .with_context(|| explain(&missing, "installing them needs root or passwordless sudo"))?;
+    let root = Root::find().with_context(|| explain(&missing, "installing them needs root or passwordless sudo"))?;
     let mut packages: Vec<&str> = missing.iter().map(|p| p.package).collect();
     packages.dedup();
     eprintln!("xtask: installing {}", packages.join(", "));
-    install(root, &packages)
-        .with_context(|| explain(&missing, "apt-get could not install them"))?;
+    install(root, &packages).with_context(|| explain(&missing, "apt-get could not install them"))?;
     let still: Vec<&Program> = missing.into_iter().filter(|p| p.find().is_none()).collect();
     if !still.is_empty() {
-        bail!(explain(
-            &still,
-            "they are missing even after the installation"
-        ));
+        bail!(explain(&still, "they are missing even after the installation"));
     }
     Ok(())
 }
@@ -90,13 +77,7 @@ fn install(root: Root, packages: &[&str]) -> anyhow::Result<()> {
     let _policy = Policy::forbid(root)?;
     succeed(root.command("apt-get").args(["-q", "update"]))?;
     let mut command = root.command("env");
-    command.args([
-        "DEBIAN_FRONTEND=noninteractive",
-        "apt-get",
-        "-q",
-        "install",
-        "-y",
-    ]);
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "install", "-y"]);
     // Another installation may be under way on a fresh machine: wait for it.
     command.args(["--no-install-recommends", "-o", "DPkg::Lock::Timeout=120"]);
     succeed(command.args(packages))
@@ -138,8 +119,7 @@ impl Root {
             return Some(Self::Already);
         }
         let sudo = Command::new("sudo").args(["-n", "true"]).output();
-        sudo.is_ok_and(|output| output.status.success())
-            .then_some(Self::Sudo)
+        sudo.is_ok_and(|output| output.status.success()).then_some(Self::Sudo)
     }
 
     fn command(self, program: &str) -> Command {
@@ -166,12 +146,7 @@ impl Policy {
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), POLICY_TEXT)?;
         let policy = Self(Some(root));
-        succeed(
-            root.command("install")
-                .args(["-m", "755"])
-                .arg(file.path())
-                .arg(POLICY),
-        )?;
+        succeed(root.command("install").args(["-m", "755"]).arg(file.path()).arg(POLICY))?;
         Ok(policy)
     }
 }
@@ -192,19 +167,9 @@ impl Drop for Policy {
 mod tests {
     use super::*;
 
-    const NONE: Program = Program {
-        name: "no-such-server",
-        places: &[],
-        avoid: &[],
-        package: "no-such-package",
-        variable: "MQGUARD_TEST_NONE",
-    };
-    const SH: Program = Program {
-        name: "sh",
-        places: &["/bin"],
-        avoid: &[],
-        ..NONE
-    };
+    const NONE: Program =
+        Program { name: "no-such-server", places: &[], avoid: &[], package: "no-such-package", variable: "MQGUARD_TEST_NONE" };
+    const SH: Program = Program { name: "sh", places: &["/bin"], avoid: &[], ..NONE };
 
     #[test]
     fn a_program_is_found_in_its_places_first() {
@@ -214,28 +179,15 @@ mod tests {
 
     #[test]
     fn a_directory_to_avoid_is_avoided() {
-        let avoiding = Program {
-            places: &[],
-            avoid: &["/bin", "/usr/bin"],
-            ..SH
-        };
+        let avoiding = Program { places: &[], avoid: &["/bin", "/usr/bin"], ..SH };
         let found = avoiding.find();
-        assert!(
-            found
-                .as_deref()
-                .is_none_or(|f| !f.starts_with("/bin") && !f.starts_with("/usr/bin/")),
-            "{found:?}"
-        );
+        assert!(found.as_deref().is_none_or(|f| !f.starts_with("/bin") && !f.starts_with("/usr/bin/")), "{found:?}");
     }
 
     #[test]
     fn the_explanation_names_binary_package_and_variable() {
         let text = explain(&[&NONE], "why");
-        for part in [
-            "no-such-server",
-            "apt-get install no-such-package",
-            "MQGUARD_TEST_NONE",
-        ] {
+        for part in ["no-such-server", "apt-get install no-such-package", "MQGUARD_TEST_NONE"] {
             assert!(text.contains(part), "{text}");
         }
     }

@@ -36,17 +36,11 @@ fn commands(workspace: &Workspace) -> Vec<Command> {
         command.args(line.split(' '));
         command
     };
-    let mut commands = vec![
-        with("fmt --all --check"),
-        with("clippy --workspace --all-targets --all-features -- -D warnings"),
-    ];
+    let mut commands = vec![with("fmt --all --check"), with("clippy --workspace --all-targets --all-features -- -D warnings")];
     let mut doc = with("doc --workspace --all-features --no-deps");
     doc.env("RUSTDOCFLAGS", "-D warnings");
     commands.push(doc);
-    let packages = workspace
-        .packages
-        .iter()
-        .filter(|p| WITH_FEATURES.contains(&p.name.as_str()));
+    let packages = workspace.packages.iter().filter(|p| WITH_FEATURES.contains(&p.name.as_str()));
     for package in packages {
         for features in package.feature_sets() {
             // Clippy is given `-D warnings` for the package alone: what it depends on is checked
@@ -61,18 +55,13 @@ fn commands(workspace: &Workspace) -> Vec<Command> {
         }
     }
     if has_cargo_deny() {
-        commands.push(with(
-            "deny check --hide-inclusion-graph bans licenses sources",
-        ));
+        commands.push(with("deny check --hide-inclusion-graph bans licenses sources"));
     }
     commands
 }
 
 fn has_cargo_deny() -> bool {
     let mut command = Command::new("cargo-deny");
-    command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -1,9 +1,5 @@
 //! Development commands: `cargo xtask --help`.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command prints"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 mod install;
 mod lint;

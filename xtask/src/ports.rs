@@ -16,9 +16,7 @@ const LAST: u16 = 25_599;
 pub(crate) const RABBITMQCTL: (u16, u16) = (26_000, 31_999);
 
 /// Default ports of servers, and of things that watch or proxy them.
-const DEFAULTS: [u16; 12] = [
-    1883, 3306, 4369, 5432, 5671, 5672, 6379, 11_211, 15_672, 15_692, 16_379, 25_672,
-];
+const DEFAULTS: [u16; 12] = [1883, 3306, 4369, 5432, 5671, 5672, 6379, 11_211, 15_672, 15_692, 16_379, 25_672];
 
 /// This many different free ports.
 pub(crate) fn pick<const N: usize>() -> anyhow::Result<[u16; N]> {

@@ -23,10 +23,7 @@ pub(crate) struct Identity {
 impl Identity {
     /// The running process that has this pid now.
     pub(crate) fn of(pid: u32) -> Option<Self> {
-        Some(Self {
-            pid,
-            started: started(pid)?,
-        })
+        Some(Self { pid, started: started(pid)? })
     }
 
     /// Is it this very process that runs under the pid?
@@ -47,10 +44,7 @@ fn started(pid: u32) -> Option<String> {
         return started_in_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
     }
     let mut ps = Command::new("ps");
-    let output = ps
-        .args(["-o", "state=,lstart=", "-p", &pid.to_string()])
-        .output()
-        .ok()?;
+    let output = ps.args(["-o", "state=,lstart=", "-p", &pid.to_string()]).output().ok()?;
     let line = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (!line.is_empty() && !line.starts_with('Z')).then(|| line.chars().skip(1).collect())
 }
@@ -90,11 +84,8 @@ pub(crate) fn marked(directory: &Path) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let pids = entries
-        .flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.filter(|&pid| pid != std::process::id() && carries_mark(pid, directory))
-        .collect()
+    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| pid != std::process::id() && carries_mark(pid, directory)).collect()
 }
 
 fn carries_mark(pid: u32, directory: &Path) -> bool {
@@ -139,10 +130,7 @@ mod tests {
     fn a_process_is_recognised_by_more_than_its_pid() -> Result<(), Box<dyn std::error::Error>> {
         let own = Identity::of(std::process::id()).ok_or("this process runs")?;
         assert!(own.is_alive());
-        let other = Identity {
-            started: "long ago".to_owned(),
-            ..own
-        };
+        let other = Identity { started: "long ago".to_owned(), ..own };
         assert!(!other.is_alive());
         Ok(())
     }
@@ -151,13 +139,8 @@ mod tests {
     fn a_marked_process_is_found_and_swept() -> Result<(), Box<dyn std::error::Error>> {
         let directory = tempfile::tempdir()?;
         let mut sleep = Command::new("sleep");
-        let mut child = sleep
-            .arg("60")
-            .env(MARK, directory.path().join("server"))
-            .spawn()?;
-        let found = eventually(Duration::from_secs(5), || {
-            marked(directory.path()) == [child.id()]
-        });
+        let mut child = sleep.arg("60").env(MARK, directory.path().join("server")).spawn()?;
+        let found = eventually(Duration::from_secs(5), || marked(directory.path()) == [child.id()]);
         sweep(directory.path());
         child.kill()?;
         child.wait()?;

@@ -22,10 +22,7 @@ pub(crate) fn with_pika(target_directory: &Path) -> anyhow::Result<Option<PathBu
             return Ok(Some(python));
         }
     }
-    eprintln!(
-        "xtask: no python3 with pika here; making one in {}",
-        environment.display()
-    );
+    eprintln!("xtask: no python3 with pika here; making one in {}", environment.display());
     match make(&environment, &own) {
         Ok(()) => Ok(Some(own)),
         Err(error) => {
@@ -41,10 +38,7 @@ pub(crate) fn with_pika(target_directory: &Path) -> anyhow::Result<Option<PathBu
 
 fn imports_pika(python: &Path) -> bool {
     let mut command = Command::new(python);
-    command
-        .args(["-c", "import pika"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(["-c", "import pika"]).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
@@ -52,14 +46,7 @@ fn make(environment: &Path, python: &Path) -> anyhow::Result<()> {
     let mut create = Command::new("python3");
     create.args(["-m", "venv", "--clear"]).arg(environment);
     let mut install = Command::new(python);
-    install.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "pika",
-    ]);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pika"]);
     for mut command in [create, install] {
         let status = run::announced(command.stdout(std::io::stderr()))?;
         if !status.success() {

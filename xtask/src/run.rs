@@ -16,12 +16,8 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The command as one could type it.
 pub(crate) fn shown(command: &Command) -> String {
-    let variables = command
-        .get_envs()
-        .filter_map(|(name, value)| Some(format!("{}={}", name.display(), quoted(value?))));
-    let words = std::iter::once(program(command))
-        .chain(command.get_args())
-        .map(quoted);
+    let variables = command.get_envs().filter_map(|(name, value)| Some(format!("{}={}", name.display(), quoted(value?))));
+    let words = std::iter::once(program(command)).chain(command.get_args()).map(quoted);
     variables.chain(words).collect::<Vec<_>>().join(" ")
 }
 
@@ -36,11 +32,7 @@ fn program(command: &Command) -> &OsStr {
 fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    if !word.is_empty() && word.chars().all(plain) { word.into_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Prints the command, runs it to its end and gives its status.
@@ -61,11 +53,7 @@ pub(crate) fn foreground(command: &mut Command) -> anyhow::Result<ExitStatus> {
 
 /// Starts the command in a process group of its own, without an input.
 pub(crate) fn spawn(command: &mut Command) -> anyhow::Result<Child> {
-    command
-        .stdin(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .with_context(|| format!("cannot run {}", shown(command)))
+    command.stdin(Stdio::null()).process_group(0).spawn().with_context(|| format!("cannot run {}", shown(command)))
 }
 
 /// Waits for a child made by [`spawn`].
@@ -104,9 +92,6 @@ mod tests {
         let mut command = Command::new("cargo");
         command.args(["test", "--", "two words", "it's"]);
         command.env("RUSTDOCFLAGS", "-D warnings");
-        assert_eq!(
-            shown(&command),
-            r"RUSTDOCFLAGS='-D warnings' cargo test -- 'two words' 'it'\''s'"
-        );
+        assert_eq!(shown(&command), r"RUSTDOCFLAGS='-D warnings' cargo test -- 'two words' 'it'\''s'");
     }
 }

@@ -88,23 +88,13 @@ fn status(state: &State) -> u8 {
     for kind in servers::ALL {
         match condition(kind, state) {
             Condition::Running(server) => {
-                let pids: Vec<String> = server
-                    .processes
-                    .iter()
-                    .map(|process| process.pid.to_string())
-                    .collect();
+                let pids: Vec<String> = server.processes.iter().map(|process| process.pid.to_string()).collect();
                 let (pids, place) = (pids.join(", "), server.directory.display());
-                eprintln!(
-                    "xtask: {}: runs at {} (pid {pids}; {place})",
-                    kind.name, server.url
-                );
+                eprintln!("xtask: {}: runs at {} (pid {pids}; {place})", kind.name, server.url);
             }
             Condition::Stale(server) => {
                 code = 1;
-                eprintln!(
-                    "xtask: {}: has ended, or does not answer at {}",
-                    kind.name, server.url
-                );
+                eprintln!("xtask: {}: has ended, or does not answer at {}", kind.name, server.url);
             }
             Condition::Absent => {
                 code = 1;
@@ -138,11 +128,7 @@ fn down(directory: &Path, state: &State) -> anyhow::Result<u8> {
 /// Standard output has only this, for `eval`.
 fn print_exports(state: &State) {
     for kind in servers::ALL {
-        for server in state
-            .servers
-            .iter()
-            .filter(|server| server.name == kind.name)
-        {
+        for server in state.servers.iter().filter(|server| server.name == kind.name) {
             println!("export {}='{}'", kind.variable, server.url);
             for (_, name, value) in &server.variables {
                 println!("export {name}='{}'", value.replace('\'', r"'\''"));

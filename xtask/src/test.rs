@@ -33,14 +33,9 @@ const TARGETS: [&str; 11] = [
 /// Runs the tests; their exit code.
 pub(crate) fn run(extra: &[String]) -> anyhow::Result<u8> {
     let workspace = Workspace::load()?;
-    let (given, needed): (Vec<&Kind>, Vec<&Kind>) = servers::ALL
-        .into_iter()
-        .partition(|kind| is_set(kind.test_variable));
+    let (given, needed): (Vec<&Kind>, Vec<&Kind>) = servers::ALL.into_iter().partition(|kind| is_set(kind.test_variable));
     for kind in given {
-        eprintln!(
-            "xtask: {}: using the one that {} names",
-            kind.name, kind.test_variable
-        );
+        eprintln!("xtask: {}: using the one that {} names", kind.name, kind.test_variable);
     }
     servers::install(&needed)?;
 
@@ -55,10 +50,7 @@ pub(crate) fn run(extra: &[String]) -> anyhow::Result<u8> {
         let begun = Instant::now();
         let server = guarded.start(kind, base.path())?;
         let seconds = begun.elapsed().as_secs_f32();
-        eprintln!(
-            "xtask: {} runs at {} ({seconds:.1} s)",
-            server.name, server.url
-        );
+        eprintln!("xtask: {} runs at {} ({seconds:.1} s)", server.name, server.url);
     }
     for (kind, server) in needed.iter().zip(guarded.servers()) {
         variables.insert(kind.test_variable, server.url.clone().into());
@@ -82,18 +74,10 @@ pub(crate) fn run(extra: &[String]) -> anyhow::Result<u8> {
     }
     drop(guarded);
     for (name, code, seconds) in &results {
-        let verdict = if *code == 0 {
-            "ok".to_owned()
-        } else {
-            format!("FAILED, exit code {code}")
-        };
+        let verdict = if *code == 0 { "ok".to_owned() } else { format!("FAILED, exit code {code}") };
         eprintln!("xtask: {name}: {verdict} ({seconds:.1} s)");
     }
-    Ok(results
-        .iter()
-        .map(|(_, code, _)| *code)
-        .find(|code| *code != 0)
-        .unwrap_or(0))
+    Ok(results.iter().map(|(_, code, _)| *code).find(|code| *code != 0).unwrap_or(0))
 }
 
 fn is_set(variable: &str) -> bool {
@@ -113,10 +97,7 @@ fn run_step(command: &mut Command, step: &Step, guarded: &mut Guarded) -> anyhow
     // A test may have left a process of its own.
     process::signal_group(group, Signal::KILL);
     guarded.watchdog().gone(group)?;
-    Ok(status?
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .unwrap_or(1))
+    Ok(status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 /// One run of cargo.
@@ -139,17 +120,11 @@ fn plan(extra: &[String]) -> Vec<Step> {
     let for_tests = halves.next().unwrap_or_default();
 
     let mut common = vec!["test".to_owned()];
-    if !for_cargo
-        .iter()
-        .any(|a| is_option(a, &["--package"]) || is_short(a, 'p'))
-    {
+    if !for_cargo.iter().any(|a| is_option(a, &["--package"]) || is_short(a, 'p')) {
         common.push("--workspace".to_owned());
     }
     let features = ["--features", "--all-features", "--no-default-features"];
-    if !for_cargo
-        .iter()
-        .any(|a| is_option(a, &features) || is_short(a, 'F'))
-    {
+    if !for_cargo.iter().any(|a| is_option(a, &features) || is_short(a, 'F')) {
         common.push("--all-features".to_owned());
     }
     let step = |name, more: &[&str], include_ignored: bool| {
@@ -163,37 +138,18 @@ fn plan(extra: &[String]) -> Vec<Step> {
             arguments.push("--include-ignored".to_owned());
         }
         arguments.extend_from_slice(for_tests);
-        Step {
-            name,
-            arguments,
-            is_build: false,
-        }
+        Step { name, arguments, is_build: false }
     };
-    if for_cargo
-        .iter()
-        .any(|argument| is_option(argument, &TARGETS))
-    {
+    if for_cargo.iter().any(|argument| is_option(argument, &TARGETS)) {
         let has_doc = for_cargo.iter().any(|argument| argument == "--doc");
         return vec![step("tests", &["--no-fail-fast"], !has_doc)];
     }
-    let mut steps = vec![
-        Step {
-            is_build: true,
-            ..step("build", &["--no-run"], false)
-        },
-        step("tests", &["--no-fail-fast", "--tests"], true),
-    ];
+    let mut steps =
+        vec![Step { is_build: true, ..step("build", &["--no-run"], false) }, step("tests", &["--no-fail-fast", "--tests"], true)];
     // A program has no documentation tests, and cargo calls it an error to ask for them.
     let only_xtask = ["-p xtask", "--package xtask", "--package=xtask", "-pxtask"];
-    if !only_xtask
-        .iter()
-        .any(|only| for_cargo.join(" ").starts_with(only))
-    {
-        steps.push(step(
-            "documentation tests",
-            &["--no-fail-fast", "--doc"],
-            false,
-        ));
+    if !only_xtask.iter().any(|only| for_cargo.join(" ").starts_with(only)) {
+        steps.push(step("documentation tests", &["--no-fail-fast", "--doc"], false));
     }
     steps
 }
@@ -203,9 +159,7 @@ fn is_option(argument: &str, names: &[&str]) -> bool {
 }
 
 fn is_short(argument: &str, name: char) -> bool {
-    argument
-        .strip_prefix('-')
-        .is_some_and(|rest| rest.starts_with(name))
+    argument.strip_prefix('-').is_some_and(|rest| rest.starts_with(name))
 }
 
 #[cfg(test)]
@@ -214,10 +168,7 @@ mod tests {
 
     fn planned(line: &str) -> Vec<String> {
         let extra: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
-        plan(&extra)
-            .iter()
-            .map(|step| step.arguments.join(" "))
-            .collect()
+        plan(&extra).iter().map(|step| step.arguments.join(" ")).collect()
     }
 
     #[test]
@@ -247,14 +198,8 @@ mod tests {
 
     #[test]
     fn a_chosen_target_runs_alone() {
-        assert_eq!(
-            planned("--test retry"),
-            ["test --workspace --all-features --no-fail-fast --test retry -- --include-ignored"]
-        );
-        assert_eq!(
-            planned("--doc"),
-            ["test --workspace --all-features --no-fail-fast --doc"]
-        );
+        assert_eq!(planned("--test retry"), ["test --workspace --all-features --no-fail-fast --test retry -- --include-ignored"]);
+        assert_eq!(planned("--doc"), ["test --workspace --all-features --no-fail-fast --doc"]);
     }
 
     #[test]
@@ -264,10 +209,6 @@ mod tests {
 
     #[test]
     fn a_profile_is_not_a_package() {
-        assert!(
-            planned("--profile ci")
-                .iter()
-                .all(|line| line.contains("--workspace"))
-        );
+        assert!(planned("--profile ci").iter().all(|line| line.contains("--workspace")));
     }
 }

@@ -42,15 +42,9 @@ impl Watchdog {
     /// Starts the second process.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command
-            .arg(SUBCOMMAND)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null());
+        command.arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::null());
         // A group of its own: what is sent to this command's group does not reach it.
-        let mut child = command
-            .process_group(0)
-            .spawn()
-            .context("cannot start the watchdog")?;
+        let mut child = command.process_group(0).spawn().context("cannot start the watchdog")?;
         let pipe = child.stdin.take();
         Ok(Self { child, pipe })
     }
@@ -104,15 +98,10 @@ pub(crate) fn run(input: impl std::io::Read) {
 }
 
 /// Ends the groups and everything marked, waits for it, removes the directories.
-pub(crate) fn end<'a>(
-    leaders: impl Iterator<Item = &'a Identity> + Clone,
-    directories: &[PathBuf],
-) -> bool {
+pub(crate) fn end<'a>(leaders: impl Iterator<Item = &'a Identity> + Clone, directories: &[PathBuf]) -> bool {
     let ended = process::eventually(Duration::from_secs(10), || {
         leaders.clone().for_each(Identity::kill);
-        directories
-            .iter()
-            .for_each(|directory| process::sweep(directory));
+        directories.iter().for_each(|directory| process::sweep(directory));
         let marked = |directory: &PathBuf| !process::marked(directory).is_empty();
         !leaders.clone().any(Identity::is_alive) && !directories.iter().any(marked)
     });
@@ -127,10 +116,7 @@ mod tests {
     use super::*;
 
     fn words(words: &[Word]) -> anyhow::Result<Vec<u8>> {
-        let lines: Vec<String> = words
-            .iter()
-            .map(serde_json::to_string)
-            .collect::<Result<_, _>>()?;
+        let lines: Vec<String> = words.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
         Ok(lines.join("\n").into_bytes())
     }
 
@@ -152,11 +138,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").process_group(0).spawn()?;
         let leader = Identity::of(child.id()).context("it runs")?;
         let kept = Word::Directory(directory.path().to_owned());
-        run(&*words(&[
-            Word::Group(leader.clone()),
-            kept,
-            Word::Farewell,
-        ])?);
+        run(&*words(&[Word::Group(leader.clone()), kept, Word::Farewell])?);
         let alive = leader.is_alive();
         child.kill()?;
         child.wait()?;

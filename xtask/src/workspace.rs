@@ -29,10 +29,7 @@ impl Workspace {
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         let output = command.output().context("cannot run cargo metadata")?;
         if !output.status.success() {
-            bail!(
-                "cargo metadata: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
         }
         serde_json::from_slice(&output.stdout).context("cannot read cargo metadata")
     }
@@ -64,9 +61,8 @@ mod tests {
 
     #[test]
     fn every_set_of_features_is_there_once() -> Result<(), serde_json::Error> {
-        let package: Package = serde_json::from_str(
-            r#"{"name": "p", "features": {"default": ["a"], "a": [], "b": [], "c": ["b"]}}"#,
-        )?;
+        let package: Package =
+            serde_json::from_str(r#"{"name": "p", "features": {"default": ["a"], "a": [], "b": [], "c": ["b"]}}"#)?;
         let sets: Vec<String> = package.feature_sets().iter().map(|s| s.concat()).collect();
         assert_eq!(sets, ["", "a", "b", "ab", "c", "ac", "bc", "abc"]);
         Ok(())

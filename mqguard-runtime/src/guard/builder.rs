@@ -143,7 +143,6 @@ impl Guard {
     }
 
     /// Publishes to this guard's broker. It works before, while and after the guard runs.
-    #[must_use]
     pub fn publisher(&self) -> Publisher {
         Publisher::new(Arc::clone(&self.broker))
     }
@@ -155,7 +154,7 @@ impl Guard {
     pub async fn declare(&self) -> Result<()> {
         check::all(self)?;
         for Registered { spec, .. } in &self.consumers {
-            let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error };
+            let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
             self.broker.declare(&spec.topology(), self.mode).await.map_err(in_consumer)?;
         }
         Ok(())

@@ -15,7 +15,7 @@ pub enum Error {
         /// Its queue.
         queue: &'static str,
         /// What the broker said.
-        error: BrokerError,
+        error: Box<BrokerError>,
     },
     /// The broker, while topology was declared.
     #[error(transparent)]

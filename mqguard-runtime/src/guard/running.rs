@@ -141,7 +141,7 @@ impl Running {
                 Ok(ended) => ended,
                 Err(error) => Err(BrokerError::Unavailable(format!("the worker ended: {error}"))),
             };
-            let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error };
+            let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
             result = result.and(ended.map_err(in_consumer));
         }
         timer.abort();
@@ -160,7 +160,7 @@ impl Drop for Running {
 async fn failure(spec: &'static ConsumerSpec, mut status: watch::Receiver<Status>) -> Error {
     let failed = status.wait_for(|status| matches!(status, Status::Failed { .. })).await.map(|status| status.clone());
     match failed {
-        Ok(Status::Failed { error }) => Error::Consumer { consumer: spec.name, queue: spec.queue, error },
+        Ok(Status::Failed { error }) => Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) },
         _ => std::future::pending().await,
     }
 }

@@ -34,7 +34,6 @@ impl Publisher {
     }
 
     /// A message with this body.
-    #[must_use]
     pub fn bytes(&self, body: impl Into<Bytes>) -> Draft {
         let mut message = Message { body: body.into(), ..Message::default() };
         message.properties.message_id = Some(uuid::Uuid::now_v7().to_string());

@@ -46,7 +46,7 @@ fn grid(delay: Duration) -> Duration {
 fn label(delay: Duration) -> String {
     let millis = delay.as_millis();
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-    match units.into_iter().find(|(_, size)| millis >= *size && millis % size == 0) {
+    match units.into_iter().find(|(_, size)| millis.is_multiple_of(*size) && millis > 0) {
         Some((unit, size)) => format!("{}{unit}", millis / size),
         None => format!("{millis}ms"),
     }

@@ -99,17 +99,14 @@ pub(crate) struct Guarded {
 impl Guarded {
     /// No servers yet.
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            servers: Vec::new(),
-            watchdog: Watchdog::start()?,
-        })
+        Ok(Self { servers: Vec::new(), watchdog: Watchdog::start()? })
     }
 
     /// Starts a server that keeps its things in a directory of its own below `base`.
     pub(crate) fn start(&mut self, kind: &Kind, base: &Path) -> anyhow::Result<&Server> {
         let directory = base.join(kind.name);
-        let server = starting::start(kind, &directory, &mut self.watchdog)
-            .with_context(|| format!("cannot start {}", kind.name))?;
+        let server =
+            starting::start(kind, &directory, &mut self.watchdog).with_context(|| format!("cannot start {}", kind.name))?;
         let place = self.servers.len();
         self.servers.push(server);
         Ok(&self.servers[place])

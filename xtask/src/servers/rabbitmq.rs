@@ -26,18 +26,9 @@ const SERVER: Program = Program {
     variable: TEST_VARIABLE,
 };
 
-const CTL: Program = Program {
-    name: "rabbitmqctl",
-    ..SERVER
-};
+const CTL: Program = Program { name: "rabbitmqctl", ..SERVER };
 
-const EPMD: Program = Program {
-    name: "epmd",
-    places: &[],
-    avoid: &[],
-    package: "erlang-base",
-    variable: TEST_VARIABLE,
-};
+const EPMD: Program = Program { name: "epmd", places: &[], avoid: &[], package: "erlang-base", variable: TEST_VARIABLE };
 
 /// RabbitMQ, as user `guest` with password `guest`.
 pub(super) const KIND: Kind = Kind {
@@ -70,9 +61,7 @@ fn start(starting: &mut Starting<'_>) -> anyhow::Result<Started> {
     starting.wait(|| probe_epmd(epmd))?;
 
     let mut command = Command::new(SERVER.require()?);
-    command
-        .env_clear()
-        .envs(environment.iter().map(|(name, value)| (name, value)));
+    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     starting.spawn("rabbitmq-server", &mut command)?;
     starting.wait(|| probe(port))?;
 
@@ -80,30 +69,18 @@ fn start(starting: &mut Starting<'_>) -> anyhow::Result<Started> {
     Ok(Started {
         url: format!("amqp://guest:guest@127.0.0.1:{port}/%2f"),
         port,
-        variables: vec![(
-            format!("{TEST_VARIABLE}_CTL"),
-            "MQGUARD_RABBITMQ_CTL".to_owned(),
-            ctl.display().to_string(),
-        )],
+        variables: vec![(format!("{TEST_VARIABLE}_CTL"), "MQGUARD_RABBITMQ_CTL".to_owned(), ctl.display().to_string())],
     })
 }
 
 type Environment = Vec<(&'static str, OsString)>;
 
 /// The whole environment of the node and of its tools: nothing of the system's own node is read.
-fn environment(
-    starting: &Starting<'_>,
-    port: u16,
-    distribution: u16,
-    epmd: u16,
-) -> anyhow::Result<Environment> {
+fn environment(starting: &Starting<'_>, port: u16, distribution: u16, epmd: u16) -> anyhow::Result<Environment> {
     let text = |value: &str| OsString::from(value);
     let number = |value: u16| OsString::from(value.to_string());
     Ok(vec![
-        (
-            "PATH",
-            std::env::var_os("PATH").unwrap_or_else(|| text("/usr/bin:/bin")),
-        ),
+        ("PATH", std::env::var_os("PATH").unwrap_or_else(|| text("/usr/bin:/bin"))),
         ("LANG", text("C.UTF-8")),
         // Where Erlang keeps the secret that the tools share with the node.
         ("HOME", starting.create_dir("home")?.into()),
@@ -116,33 +93,15 @@ fn environment(
         ("RABBITMQ_DIST_PORT", number(distribution)),
         ("RABBITMQ_CTL_DIST_PORT_MIN", number(ports::RABBITMQCTL.0)),
         ("RABBITMQ_CTL_DIST_PORT_MAX", number(ports::RABBITMQCTL.1)),
-        (
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
-            text(ERLANG_ARGUMENTS),
-        ),
+        ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", text(ERLANG_ARGUMENTS)),
         ("RABBITMQ_CTL_ERL_ARGS", text(ERLANG_ARGUMENTS)),
-        (
-            "RABBITMQ_MNESIA_BASE",
-            starting.create_dir("mnesia")?.into(),
-        ),
+        ("RABBITMQ_MNESIA_BASE", starting.create_dir("mnesia")?.into()),
         ("RABBITMQ_LOG_BASE", starting.create_dir("log")?.into()),
         ("RABBITMQ_PID_FILE", starting.directory().join("pid").into()),
-        (
-            "RABBITMQ_CONFIG_FILE",
-            starting.write("rabbitmq.conf", CONFIGURATION)?.into(),
-        ),
-        (
-            "RABBITMQ_ADVANCED_CONFIG_FILE",
-            starting.write("advanced.config", "[].\n")?.into(),
-        ),
-        (
-            "RABBITMQ_CONF_ENV_FILE",
-            starting.write("rabbitmq-env.conf", "")?.into(),
-        ),
-        (
-            "RABBITMQ_ENABLED_PLUGINS_FILE",
-            starting.write("enabled_plugins", "[].\n")?.into(),
-        ),
+        ("RABBITMQ_CONFIG_FILE", starting.write("rabbitmq.conf", CONFIGURATION)?.into()),
+        ("RABBITMQ_ADVANCED_CONFIG_FILE", starting.write("advanced.config", "[].\n")?.into()),
+        ("RABBITMQ_CONF_ENV_FILE", starting.write("rabbitmq-env.conf", "")?.into()),
+        ("RABBITMQ_ENABLED_PLUGINS_FILE", starting.write("enabled_plugins", "[].\n")?.into()),
     ])
 }
 
@@ -157,10 +116,7 @@ fn write_ctl(starting: &Starting<'_>, environment: &Environment) -> anyhow::Resu
 fn ctl_script(ctl: &Path, environment: &Environment) -> anyhow::Result<String> {
     let mut script = "#!/bin/sh\n# rabbitmqctl for this node.\nexec env -i".to_owned();
     for (name, value) in environment {
-        let value = value
-            .to_str()
-            .context("a path is not UTF-8")?
-            .replace('\'', r"'\''");
+        let value = value.to_str().context("a path is not UTF-8")?.replace('\'', r"'\''");
         write!(script, " \\\n  '{name}={value}'")?;
     }
     writeln!(script, " \\\n  '{}' \"$@\"", ctl.display())?;
@@ -173,10 +129,7 @@ fn probe_epmd(port: u16) -> anyhow::Result<()> {
     stream.write_all(&[0, 1, b'n'])?;
     let mut answer = [0; 4];
     stream.read_exact(&mut answer)?;
-    ensure!(
-        answer == u32::from(port).to_be_bytes(),
-        "not an epmd that is ready"
-    );
+    ensure!(answer == u32::from(port).to_be_bytes(), "not an epmd that is ready");
     Ok(())
 }
 
@@ -184,15 +137,9 @@ fn probe_epmd(port: u16) -> anyhow::Result<()> {
 fn probe(port: u16) -> anyhow::Result<()> {
     let mut stream = connect(port)?;
     stream.write_all(b"AMQP\x00\x00\x09\x01")?;
-    ensure!(
-        read_method(&mut stream)? == (10, 10),
-        "not an AMQP 0-9-1 server that is ready"
-    );
+    ensure!(read_method(&mut stream)? == (10, 10), "not an AMQP 0-9-1 server that is ready");
     stream.write_all(&start_ok())?;
-    ensure!(
-        read_method(&mut stream)? == (10, 30),
-        "the server does not let guest in"
-    );
+    ensure!(read_method(&mut stream)? == (10, 30), "the server does not let guest in");
     Ok(())
 }
 
@@ -205,10 +152,7 @@ fn read_method(stream: &mut TcpStream) -> anyhow::Result<(u16, u16)> {
     ensure!((4..1 << 20).contains(&size), "not a frame");
     let mut payload = vec![0; usize::try_from(size)? + 1];
     stream.read_exact(&mut payload)?;
-    Ok((
-        u16::from_be_bytes([payload[0], payload[1]]),
-        u16::from_be_bytes([payload[2], payload[3]]),
-    ))
+    Ok((u16::from_be_bytes([payload[0], payload[1]]), u16::from_be_bytes([payload[2], payload[3]])))
 }
 
 /// The frame connection.start-ok.
@@ -228,10 +172,7 @@ mod tests {
 
     #[test]
     fn the_script_carries_the_whole_environment() -> anyhow::Result<()> {
-        let environment = vec![
-            ("HOME", OsString::from("/tmp/it's here")),
-            ("N", "1".into()),
-        ];
+        let environment = vec![("HOME", OsString::from("/tmp/it's here")), ("N", "1".into())];
         let script = ctl_script(Path::new("/lib/rabbitmqctl"), &environment)?;
         assert_eq!(
             script,

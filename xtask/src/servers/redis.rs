@@ -12,51 +12,22 @@ use crate::ports;
 
 const TEST_VARIABLE: &str = "MQGUARD_TEST_REDIS";
 
-const SERVER: Program = Program {
-    name: "redis-server",
-    places: &[],
-    avoid: &[],
-    package: "redis-server",
-    variable: TEST_VARIABLE,
-};
+const SERVER: Program =
+    Program { name: "redis-server", places: &[], avoid: &[], package: "redis-server", variable: TEST_VARIABLE };
 
 /// Redis: keeps nothing on disk, forgets nothing for want of memory.
-pub(super) const KIND: Kind = Kind {
-    name: "redis",
-    test_variable: TEST_VARIABLE,
-    variable: "MQGUARD_REDIS",
-    programs: &[&SERVER],
-    start,
-    probe,
-};
+pub(super) const KIND: Kind =
+    Kind { name: "redis", test_variable: TEST_VARIABLE, variable: "MQGUARD_REDIS", programs: &[&SERVER], start, probe };
 
 fn start(starting: &mut Starting<'_>) -> anyhow::Result<Started> {
     let [port] = ports::pick()?;
     let mut command = Command::new(SERVER.require()?);
-    command.args([
-        "--port",
-        &port.to_string(),
-        "--bind",
-        "127.0.0.1",
-        "--daemonize",
-        "no",
-    ]);
-    command.args([
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--maxmemory-policy",
-        "noeviction",
-    ]);
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"]);
+    command.args(["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"]);
     command.arg("--dir").arg(starting.directory());
     starting.spawn("redis-server", &mut command)?;
     starting.wait(|| probe(port))?;
-    Ok(Started {
-        url: format!("redis://127.0.0.1:{port}"),
-        port,
-        variables: Vec::new(),
-    })
+    Ok(Started { url: format!("redis://127.0.0.1:{port}"), port, variables: Vec::new() })
 }
 
 fn probe(port: u16) -> anyhow::Result<()> {

@@ -34,19 +34,12 @@ pub(crate) struct Starting<'a> {
 }
 
 /// Starts a server in this directory, which becomes its own.
-pub(super) fn start(
-    kind: &Kind,
-    directory: &Path,
-    watchdog: &mut Watchdog,
-) -> anyhow::Result<Server> {
+pub(super) fn start(kind: &Kind, directory: &Path, watchdog: &mut Watchdog) -> anyhow::Result<Server> {
     let mut attempt = 1;
     loop {
         match attempt_to_start(kind, directory, watchdog) {
             Err(error) if attempt < ATTEMPTS && lost_a_port(&format!("{error:#}")) => {
-                eprintln!(
-                    "xtask: {} lost a port to somebody; trying others",
-                    kind.name
-                );
+                eprintln!("xtask: {} lost a port to somebody; trying others", kind.name);
                 attempt += 1;
             }
             result => return result,
@@ -56,27 +49,15 @@ pub(super) fn start(
 
 fn lost_a_port(error: &str) -> bool {
     let error = error.to_ascii_lowercase();
-    ["eaddrinuse", "address already in use", "address in use"]
-        .iter()
-        .any(|e| error.contains(e))
+    ["eaddrinuse", "address already in use", "address in use"].iter().any(|e| error.contains(e))
 }
 
-fn attempt_to_start(
-    kind: &Kind,
-    directory: &Path,
-    watchdog: &mut Watchdog,
-) -> anyhow::Result<Server> {
+fn attempt_to_start(kind: &Kind, directory: &Path, watchdog: &mut Watchdog) -> anyhow::Result<Server> {
     // What an earlier one of which no record is left has there, running or not.
     watchdog::end(std::iter::empty(), &[directory.to_owned()]);
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     watchdog.directory(directory)?;
-    let mut starting = Starting {
-        directory,
-        watchdog,
-        children: Vec::new(),
-        processes: Vec::new(),
-        complete: false,
-    };
+    let mut starting = Starting { directory, watchdog, children: Vec::new(), processes: Vec::new(), complete: false };
     let started = (kind.start)(&mut starting)?;
     starting.complete = true;
     Ok(Server {
@@ -114,9 +95,7 @@ impl Starting<'_> {
     pub(super) fn spawn(&mut self, name: &str, command: &mut Command) -> anyhow::Result<()> {
         let log = File::create(self.directory.join(format!("{name}.log")))?;
         command.stdout(log.try_clone()?).stderr(log);
-        command
-            .current_dir(self.directory)
-            .env(process::MARK, self.directory);
+        command.current_dir(self.directory).env(process::MARK, self.directory);
         let child = run::spawn(command)?;
         let pid = child.id();
         self.children.push((name.to_owned(), child));
@@ -143,9 +122,7 @@ impl Starting<'_> {
             }
             if Instant::now() > deadline {
                 let limit = LIMIT.as_secs();
-                return answer.with_context(|| {
-                    format!("no answer within {limit} s\n{}", tails(self.directory))
-                });
+                return answer.with_context(|| format!("no answer within {limit} s\n{}", tails(self.directory)));
             }
             std::thread::sleep(POLL);
         }
@@ -188,11 +165,7 @@ fn tails(directory: &Path) -> String {
             text += &tails(&path);
         } else if path.extension().is_some_and(|extension| extension == "log") {
             let log = fs::read(&path).unwrap_or_default();
-            text += &format!(
-                "--- {}\n{}",
-                path.display(),
-                tail(&String::from_utf8_lossy(&log))
-            );
+            text += &format!("--- {}\n{}", path.display(), tail(&String::from_utf8_lossy(&log)));
         }
     }
     text
@@ -217,23 +190,15 @@ mod tests {
         fs::write(directory.path().join("log/b.log"), "other\n")?;
         fs::write(directory.path().join("data"), "secret")?;
         let text = tails(directory.path());
-        assert!(
-            text.contains("line 99\n") && text.contains("line 60\n"),
-            "{text}"
-        );
-        assert!(
-            !text.contains("line 59\n") && !text.contains("secret"),
-            "{text}"
-        );
+        assert!(text.contains("line 99\n") && text.contains("line 60\n"), "{text}");
+        assert!(!text.contains("line 59\n") && !text.contains("secret"), "{text}");
         assert!(text.contains("other\n"), "{text}");
         Ok(())
     }
 
     #[test]
     fn a_lost_port_is_recognised() {
-        assert!(lost_a_port(
-            "Could not create server TCP socket: bind: Address already in use"
-        ));
+        assert!(lost_a_port("Could not create server TCP socket: bind: Address already in use"));
         assert!(lost_a_port("{error,eaddrinuse}"));
         assert!(!lost_a_port("no space left on device"));
     }

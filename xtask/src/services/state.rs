@@ -61,10 +61,7 @@ mod tests {
             url: "redis://127.0.0.1:12345".to_owned(),
             port: 12_345,
             directory: "/nowhere/services/redis".into(),
-            processes: vec![Identity {
-                pid: 1 << 30,
-                started: "1".to_owned(),
-            }],
+            processes: vec![Identity { pid: 1 << 30, started: "1".to_owned() }],
             variables: vec![("A".to_owned(), "B".to_owned(), "c".to_owned())],
         }
     }
@@ -73,9 +70,7 @@ mod tests {
     fn what_is_saved_is_loaded() -> anyhow::Result<()> {
         let directory = tempfile::tempdir()?;
         assert_eq!(State::load(directory.path())?, State::default());
-        let state = State {
-            servers: vec![server()],
-        };
+        let state = State { servers: vec![server()] };
         state.save(directory.path())?;
         assert_eq!(State::load(directory.path())?, state);
         Ok(())
