@@ -3,6 +3,8 @@
 //! `cargo run --example dead_letters -- --broker amqp://guest:guest@localhost:5672/%2f`. Without a broker it shows three letters of an
 //! embedded one: an order that is not JSON, one that cannot be charged, and one whose payment service was down too often.
 
+#![allow(clippy::print_stdout, reason = "letters are its output")]
+
 use std::time::SystemTime;
 
 use clap::Parser;
@@ -30,9 +32,9 @@ async fn log_letter(letter: DeadLetter<Value>, seen: State<mpsc::UnboundedSender
 fn describe(letter: &DeadLetter<Value>) -> Value {
     let time = |time: Option<SystemTime>| time.map(|time| humantime::format_rfc3339_millis(time).to_string());
     let error = letter.error();
-    let attempts = letter.attempts().into_iter().map(|failed| {
-        json!({ "attempt": failed.attempt, "at": time(Some(failed.at)), "kind": failed.kind, "error": failed.error })
-    });
+    let attempts = letter.attempts().into_iter().map(
+        |failed| json!({ "attempt": failed.attempt, "at": time(Some(failed.at)), "kind": failed.kind, "error": failed.error }),
+    );
     json!({
         "message_id": letter.message_id(),
         "reason": letter.reason().to_string(),
@@ -55,7 +57,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse();
     let embedded = options.broker.starts_with("memory:");
     let expected = options.expect.or(embedded.then_some(3));
-    let (seen, mut letters) = mpsc::unbounded_channel();
+    let (seen, mut letters) = mpsc::unbounded_channel::<()>();
     let mut guard = Guard::connect(&options.broker)?.state(seen).consumer::<log_letter>();
     if embedded {
         guard = guard.consumer::<charge>();

@@ -1,5 +1,7 @@
 //! The smallest consumer: `cargo run --example hello`, then Ctrl-C.
 
+#![allow(clippy::print_stdout, reason = "it says hello")]
+
 use mqguard::{Guard, RetryableError, consumer};
 
 #[derive(Debug, thiserror::Error, RetryableError)]
@@ -11,7 +13,11 @@ enum GreetError {
 
 #[consumer(queue = "hello", retry(max = 2, delay = "1s"), dlq = "dlq.hello", idempotent = "memory")]
 async fn greet(name: String) -> Result<(), GreetError> {
-    if name.is_empty() { Err(GreetError::NoAnswer(name)) } else { Ok(println!("hello, {name}")) }
+    if name.is_empty() {
+        return Err(GreetError::NoAnswer(name));
+    }
+    println!("hello, {name}");
+    Ok(())
 }
 
 #[tokio::main]

@@ -52,7 +52,8 @@ pub fn read(path: Option<&Path>) -> Result<Vec<Order>, String> {
 
 fn parse(text: &str) -> Result<Vec<Order>, String> {
     let rows = text.lines().skip(1).zip(1..);
-    rows.map(|(line, n)| parse_row(line, n).ok_or_else(|| format!("row {n}: `{line}` is not customer,date,cds,amount_usd"))).collect()
+    rows.map(|(line, n)| parse_row(line, n).ok_or_else(|| format!("row {n}: `{line}` is not customer,date,cds,amount_usd")))
+        .collect()
 }
 
 fn parse_row(line: &str, order_id: u64) -> Option<Order> {

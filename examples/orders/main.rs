@@ -4,6 +4,8 @@
 //! is a business error and becomes a dead letter at once. In the end the totals have to add up. Everything runs in this process, unless
 //! `--broker` and `--store` name real servers.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, reason = "a program that talks to a person, in modules")]
+
 mod input;
 mod report;
 mod tally;
@@ -123,7 +125,11 @@ fn guard(options: &Options, tally: &Tally) -> Result<Guard, Problem> {
     let guard = Guard::connect(&options.broker)?.consumer::<process_order>().state(tally.clone());
     let guard = guard.observe(move |event| counted.count(event));
     // The attribute asks for the store `redis`; any other can take its place.
-    Ok(if options.store.starts_with("memory:") { guard.store("redis", MemoryStore::new()) } else { guard.store_url(&options.store) })
+    Ok(if options.store.starts_with("memory:") {
+        guard.store("redis", MemoryStore::new())
+    } else {
+        guard.store_url(&options.store)
+    })
 }
 
 async fn publish_only(options: &Options, orders: Vec<Order>, tally: &Tally) -> Result<bool, Problem> {
