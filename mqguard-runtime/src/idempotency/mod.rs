@@ -34,11 +34,19 @@
 //!
 //! The transitions are pure functions in [`protocol`], for stores that run them in this process and for a store of your own.
 
+#[cfg(feature = "redis")]
+mod batch;
 mod contract;
 mod identity;
+mod invalid_url;
 mod memory;
 pub mod protocol;
+#[cfg(feature = "redis")]
+mod redis;
 
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
 pub use contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
 pub use identity::Identity;
+pub use invalid_url::InvalidUrl;
 pub use memory::MemoryStore;
