@@ -19,8 +19,10 @@ use crate::idempotency::{Settled, Step, StoreError};
 use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide};
 use crate::wire;
 
-/// A busy message is looked at again after at most this long, however long the lease of its owner: the owner may be done sooner.
-const LONGEST_BUSY: Duration = Duration::from_secs(5);
+/// A busy message is looked at again after this long, then after twice as long each time, up to the longest and never past the end of
+/// the owner's lease: most owners are done long before.
+const FIRST_BUSY: Duration = Duration::from_millis(200);
+const LONGEST_BUSY: Duration = Duration::from_secs(10);
 
 /// Whether a step is in the record.
 enum Recorded {
@@ -154,9 +156,12 @@ impl Pipeline {
     pub(crate) async fn hand_back_later(&self, mut flight: InFlight, left: Duration) {
         // The claim, if there was one, is not ours any more.
         flight.kept = None;
-        let delay = left.clamp(Duration::from_millis(100), LONGEST_BUSY);
-        let mut message = copy::detached(&flight.delivery);
-        Progress::read(&flight.delivery.message.headers).write(&mut message.headers);
+        // As it was delivered: what this run has added does not count.
+        let mut progress = Progress::read(&flight.delivery.message.headers);
+        let patience = (FIRST_BUSY * (1 << progress.busy.min(6))).min(LONGEST_BUSY);
+        let delay = left.min(patience).max(FIRST_BUSY / 2);
+        progress.busy = progress.busy.saturating_add(1);
+        let mut message = copy::copy(&flight.delivery, &progress);
         if !fit_copy(&mut message, self.broker.frame_max()) {
             tokio::select! { () = tokio::time::sleep(delay) => {}, () = self.stop.drain.cancelled() => {} }
             return self.give_back(flight);
