@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
-use lapin::{Connection, ConnectionProperties, Consumer};
+use lapin::{Channel, Connection, ConnectionProperties, Consumer};
 use redis::aio::MultiplexedConnection;
 use tokio::task::JoinSet;
 
@@ -14,7 +14,7 @@ use crate::work::{Done, Load, Order, PREFETCH};
 
 pub(crate) async fn plain(load: Load) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    let (connection, mut deliveries) = consume(&load).await?;
+    let (connection, channel, mut deliveries) = consume(&load).await?;
     let (done, mut tasks) = (Done::after(load.messages), JoinSet::new());
     for _ in 0..load.messages {
         let Some(delivery) = deliveries.next().await.transpose()? else { break };
@@ -24,13 +24,13 @@ pub(crate) async fn plain(load: Load) -> anyhow::Result<Duration> {
             result??;
         }
     }
-    finish(done, tasks, connection, started).await
+    finish(done, tasks, channel, connection, started).await
 }
 
 pub(crate) async fn with_redis(load: Load) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let redis = redis::Client::open(load.redis.as_str())?.get_multiplexed_async_connection().await?;
-    let (connection, mut deliveries) = consume(&load).await?;
+    let (connection, channel, mut deliveries) = consume(&load).await?;
     let (done, mut tasks) = (Done::after(load.messages), JoinSet::new());
     for _ in 0..load.messages {
         let Some(delivery) = deliveries.next().await.transpose()? else { break };
@@ -40,16 +40,16 @@ pub(crate) async fn with_redis(load: Load) -> anyhow::Result<Duration> {
             result??;
         }
     }
-    finish(done, tasks, connection, started).await
+    finish(done, tasks, channel, connection, started).await
 }
 
-async fn consume(load: &Load) -> anyhow::Result<(Connection, Consumer)> {
+async fn consume(load: &Load) -> anyhow::Result<(Connection, Channel, Consumer)> {
     let connection = Connection::connect(&load.broker, ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
     channel.basic_qos(PREFETCH, BasicQosOptions::default()).await?;
     let options = BasicConsumeOptions::default();
     let deliveries = channel.basic_consume(load.queue.as_str().into(), "twin".into(), options, FieldTable::default()).await?;
-    Ok((connection, deliveries))
+    Ok((connection, channel, deliveries))
 }
 
 async fn handle(delivery: &Delivery, done: &Done) -> anyhow::Result<()> {
@@ -74,6 +74,7 @@ async fn handle_once(delivery: &Delivery, done: &Done, mut redis: MultiplexedCon
 async fn finish(
     done: Done,
     mut tasks: JoinSet<anyhow::Result<()>>,
+    channel: Channel,
     connection: Connection,
     started: Instant,
 ) -> anyhow::Result<Duration> {
@@ -81,6 +82,8 @@ async fn finish(
         result??;
     }
     done.wait().await;
+    // Without this round trip the last acks may be lost with the connection.
+    channel.close(200, "done".into()).await?;
     connection.close(200, "done".into()).await?;
     Ok(started.elapsed())
 }
