@@ -163,7 +163,12 @@ async fn connect(target: &Target) -> Result<MultiplexedConnection, StoreError> {
     for command in target.greeting() {
         match connection.send_packed_command(&command).await.map_err(unreachable)? {
             Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoPerm) && is_ping(&command) => {}
-            Value::ServerError(error) => return Err(of_server("login", &error)),
+            Value::ServerError(error) => {
+                return Err(match of_server("login", &error) {
+                    StoreError::Refused(why) => StoreError::Refused(format!("redis at {target}: {why}")),
+                    why => StoreError::Unavailable(format!("cannot connect to redis at {target}: {why}")),
+                });
+            }
             _ => {}
         }
     }
