@@ -214,8 +214,9 @@ async fn a_replica_is_not_available() {
 #[tokio::test]
 #[ignore = "needs Redis: cargo xtask test"]
 async fn a_server_without_a_free_connection_is_not_available() {
-    let server = Server::with(&["--maxclients", "1"]);
-    let one = server.client();
+    let server = Server::start();
+    let mut one = server.client();
+    one.run("CONFIG SET maxclients 1");
     let store = store(&server.url().replace("redis://", "redis://:hunter2@"));
     let answer = store.claim(&request("1")).await;
     assert!(matches!(&answer, Err(StoreError::Unavailable(why)) if why.contains("max number of clients")), "{answer:?}");

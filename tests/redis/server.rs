@@ -49,6 +49,8 @@ impl Server {
             assert!(Instant::now() < end, "redis-server does not listen");
             std::thread::yield_now();
         }
+        // It listens to one address after the other; once it answers, to all of them.
+        self.client().ask("PING");
     }
 
     /// Kills it.
