@@ -1,4 +1,5 @@
 //! One suite that holds every store to the same answers. A new store is added at the end of this file.
+#![allow(clippy::expect_used, clippy::panic)]
 
 #[path = "store_conformance/answers.rs"]
 mod answers;

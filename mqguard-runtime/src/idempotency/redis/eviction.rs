@@ -7,20 +7,17 @@ use super::script::{unexpected, word};
 
 const CURE: &str = "Set `maxmemory-policy noeviction` on the server, or use a server of its own for the records";
 
+/// What to tell the operator when the server does not tell: managed ones forbid CONFIG, or do not have it.
+pub(super) fn unknown(server: &str, why: &str) -> String {
+    format!(
+        "redis at {server}: whether the server may evict idempotency records could not be checked ({why}). Make sure that its \
+         maxmemory-policy is noeviction: a message whose record was evicted can be processed twice"
+    )
+}
+
 /// What to tell the operator, from the answer to `CONFIG GET maxmemory*`.
-pub(super) fn warning(server: &str, answer: Result<Value, StoreError>) -> Result<Option<String>, StoreError> {
-    let value = match answer {
-        Ok(value) => value,
-        // Managed servers forbid CONFIG, or do not have it.
-        Err(StoreError::Refused(why)) => {
-            return Ok(Some(format!(
-                "redis at {server}: whether the server may evict idempotency records could not be checked ({why}). Make sure that \
-                 its maxmemory-policy is noeviction: a message whose record was evicted can be processed twice"
-            )));
-        }
-        Err(why) => return Err(why),
-    };
-    let Value::Array(parts) = &value else { return Err(unexpected(&value)) };
+pub(super) fn warning(server: &str, value: &Value) -> Result<Option<String>, StoreError> {
+    let Value::Array(parts) = value else { return Err(unexpected(value)) };
     let setting = |name| parts.chunks_exact(2).find(|pair| word(&pair[0]) == Some(name)).and_then(|pair| word(&pair[1]));
     let policy = setting("maxmemory-policy").unwrap_or("unknown");
     let limit = setting("maxmemory").unwrap_or("0");
@@ -51,7 +48,7 @@ mod tests {
     }
 
     fn of(policy: &str, limit: &str) -> Option<String> {
-        warning("host:6379/0", Ok(config(&[("maxmemory", limit), ("maxmemory-policy", policy)]))).unwrap()
+        warning("host:6379/0", &config(&[("maxmemory", limit), ("maxmemory-policy", policy)])).unwrap()
     }
 
     #[test]
@@ -74,8 +71,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_checked_is_said_too() {
-        let forbidden = warning("host:6379/0", Err(StoreError::Refused("NOPERM no CONFIG".into()))).unwrap().unwrap();
-        assert!(forbidden.contains("could not be checked") && forbidden.contains("NOPERM"), "{forbidden}");
-        assert!(warning("host:6379/0", Err(StoreError::Unavailable("down".into()))).is_err());
+        let text = unknown("host:6379/0", "NOPERM no CONFIG");
+        assert!(text.contains("could not be checked") && text.contains("NOPERM") && text.contains("noeviction"), "{text}");
+        assert!(warning("host:6379/0", &Value::Nil).is_err());
     }
 }

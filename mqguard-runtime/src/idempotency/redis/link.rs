@@ -116,8 +116,8 @@ impl Backend for Link {
             Ok(answers) => answers,
             Err(why) => return calls.iter().map(|_| Err(why.clone())).collect(),
         };
-        let errors = |answer: &Result<Value, _>| matches!(answer, Ok(Value::ServerError(error)) if error.code() == "READONLY");
-        if answers.iter().any(errors) {
+        let read_only = |answer: &Result<Value, _>| matches!(answer, Ok(Value::ServerError(error)) if error.code() == "READONLY");
+        if answers.iter().any(read_only) {
             // The master has become a replica: its name may stand for another server by now.
             self.open = None;
         }
@@ -136,13 +136,16 @@ enum Lost {
     Closed(RedisError),
     #[error("{0}")]
     Broken(RedisError),
+    #[error("some answers are missing")]
+    Short,
     #[error("no answer within {} s", RESPONSE.as_secs())]
     Late,
 }
 
 async fn answers(connection: &mut MultiplexedConnection, commands: &Pipeline) -> Result<Vec<Value>, Lost> {
     match timeout(RESPONSE, connection.send_packed_commands(commands, 0, commands.len())).await {
-        Ok(Ok(values)) => Ok(values),
+        Ok(Ok(values)) if values.len() == commands.len() => Ok(values),
+        Ok(Ok(_)) => Err(Lost::Short),
         Ok(Err(error)) if error.is_connection_dropped() => Err(Lost::Closed(error)),
         Ok(Err(error)) => Err(Lost::Broken(error)),
         Err(_) => Err(Lost::Late),
@@ -163,7 +166,12 @@ async fn connect(target: &Target) -> Result<MultiplexedConnection, StoreError> {
     for command in target.greeting() {
         match connection.send_packed_command(&command).await.map_err(unreachable)? {
             Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoPerm) && is_ping(&command) => {}
-            Value::ServerError(error) => return Err(of_server("login", &error)),
+            Value::ServerError(error) => {
+                return Err(match of_server("login", &error) {
+                    StoreError::Refused(why) => StoreError::Refused(format!("redis at {target}: {why}")),
+                    why => StoreError::Unavailable(format!("cannot connect to redis at {target}: {why}")),
+                });
+            }
             _ => {}
         }
     }

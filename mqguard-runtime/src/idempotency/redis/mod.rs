@@ -71,7 +71,15 @@ impl Store for RedisStore {
     }
 
     async fn warnings(&self) -> Result<Vec<String>, StoreError> {
-        let answer = self.batcher.ask(Call::Config("maxmemory*")).await;
-        Ok(eviction::warning(&self.target.to_string(), answer)?.into_iter().collect())
+        let server = self.target.to_string();
+        match self.batcher.ask(Call::Config("maxmemory*")).await {
+            Ok(value) => Ok(eviction::warning(&server, &value)?.into_iter().collect()),
+            Err(StoreError::Refused(why)) => {
+                // Unless it is the login that was refused.
+                self.ping().await?;
+                Ok(vec![eviction::unknown(&server, &why)])
+            }
+            Err(why) => Err(why),
+        }
     }
 }
