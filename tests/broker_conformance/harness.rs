@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use mqguard::broker::{
-    Address, Binding, Broker, ConsumeRequest, DeadLetterTarget, DeclareMode, Delivery, Exchange, ExchangeKind, HeaderValue,
-    Headers, MemoryBroker, Message, Queue, QueueType, Settlement, Subscription, Topology,
+    Address, Binding, Broker, BrokerError, ConsumeRequest, DeadLetterTarget, DeclareMode, Delivery, Exchange, ExchangeKind,
+    HeaderValue, Headers, MemoryBroker, Message, Queue, QueueType, Settlement, Subscription, Topology,
 };
 use tokio::task::LocalSet;
 use tokio::time::timeout;
@@ -100,6 +100,12 @@ impl Bench {
         Consumer(within(self.broker.consume(request)).await.unwrap())
     }
 
+    /// Consumes a queue that may not be there.
+    pub async fn try_consume(&self, queue: &str) -> Result<Consumer, BrokerError> {
+        let request = ConsumeRequest { queue: queue.into(), tag: "conformance".into(), prefetch: 10 };
+        within(self.broker.consume(request)).await.map(Consumer)
+    }
+
     /// Consumes a queue for a moment and tells the bodies of all that is in it. They are acked.
     pub async fn drain(&self, queue: &str) -> Vec<String> {
         let mut consumer = self.consume(queue, 100).await;
@@ -156,13 +162,17 @@ impl Consumer {
     }
 
     /// Waits for the end of the subscription and tells why it ended.
-    pub async fn ended(&mut self) -> mqguard::broker::BrokerError {
+    pub async fn ended(&mut self) -> BrokerError {
         loop {
             match within(self.0.next()).await {
                 Ok(delivery) => drop(delivery),
                 Err(error) => return error,
             }
         }
+    }
+
+    pub fn into_inner(self) -> Box<dyn Subscription> {
+        self.0
     }
 
     pub async fn cancel(&mut self) {
@@ -206,9 +216,26 @@ pub async fn memory(test: impl AsyncFn(&Bench) + 'static) {
     test(&bench).await;
 }
 
+/// Tests that disturb the whole server write-lock this, all others read-lock it.
+#[cfg(feature = "rabbitmq")]
+static SERVER: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
+
+/// As [`rabbitmq`], with the server to itself.
+#[cfg(feature = "rabbitmq")]
+pub async fn rabbitmq_alone(test: impl AsyncFn(&Bench) + 'static) {
+    let _server = SERVER.write().await;
+    on_rabbitmq(test).await;
+}
+
 /// Runs a part of the suite on RabbitMQ, and removes what it leaves behind whether it succeeds or not.
 #[cfg(feature = "rabbitmq")]
 pub async fn rabbitmq(test: impl AsyncFn(&Bench) + 'static) {
+    let _server = SERVER.read().await;
+    on_rabbitmq(test).await;
+}
+
+#[cfg(feature = "rabbitmq")]
+async fn on_rabbitmq(test: impl AsyncFn(&Bench) + 'static) {
     let broker = rabbitmq_broker();
     let bench = Rc::new(Bench::new(Arc::new(broker.clone())));
     let local = LocalSet::new();
@@ -238,4 +265,16 @@ pub fn rabbitmq_url() -> String {
 #[cfg(feature = "rabbitmq")]
 pub fn rabbitmq_broker() -> mqguard::broker::RabbitMq {
     mqguard::broker::RabbitMq::new(&rabbitmq_url()).unwrap()
+}
+
+/// Runs `rabbitmqctl` against the server that the tests run on, and tells what it printed.
+#[cfg(feature = "rabbitmq")]
+pub async fn rabbitmqctl<const N: usize>(arguments: [&str; N]) -> String {
+    let program = std::env::var("MQGUARD_TEST_RABBITMQ_CTL").expect(
+        "MQGUARD_TEST_RABBITMQ_CTL is set to a `rabbitmqctl` for the server of MQGUARD_TEST_RABBITMQ: `cargo xtask test` does so",
+    );
+    let output = tokio::process::Command::new(program).args(arguments).output().await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "rabbitmqctl {arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
 }

@@ -229,8 +229,9 @@ impl Ledger {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
