@@ -177,8 +177,8 @@ impl Watchdog {
         let (alive, watched) = mpsc::channel::<()>();
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         std::thread::spawn(move || {
-            if watched.recv_timeout(seconds(100)) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("{test}: still busy after 100 s");
+            if watched.recv_timeout(seconds(30)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{test}: still busy after 30 s");
                 std::process::exit(101);
             }
         });
