@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mqguard::{Attempt, Context, ErrorText, Event, EventKind, Guard, Reason};
+use mqguard::{Attempt, Context, ErrorText, Event, EventKind, Guard, Message, Origin, Reason};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -29,6 +29,8 @@ pub(crate) struct Run {
     pub(crate) name: String,
     pub(crate) at: Duration,
     pub(crate) attempt: Attempt,
+    pub(crate) message: Message,
+    pub(crate) origin: Origin,
 }
 
 /// Something that an observer was told.
@@ -69,7 +71,8 @@ impl Log {
     }
 
     pub(crate) fn ran(&self, name: &str, cx: &Context) {
-        let run = Run { name: name.to_owned(), at: self.now(), attempt: cx.attempt() };
+        let (message, origin) = (cx.message().clone(), cx.origin().clone());
+        let run = Run { name: name.to_owned(), at: self.now(), attempt: cx.attempt(), message, origin };
         self.change(|entries| entries.runs.push(run));
     }
 
@@ -164,6 +167,11 @@ impl Log {
             seen.id.as_deref() == Some(id) && matches!(seen.what, What::Processed | What::Skipped | What::DeadLettered { .. })
         };
         self.read(|entries| entries.seen.iter().find(end).map(|seen| seen.at))
+    }
+
+    /// The messages that the runs of this name got.
+    pub(crate) fn messages(&self, name: &str) -> Vec<Message> {
+        self.runs_of(name).into_iter().map(|run| run.message).collect()
     }
 
     fn all(&self) -> (Vec<Run>, Vec<Seen>) {
