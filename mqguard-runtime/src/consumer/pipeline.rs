@@ -1,5 +1,5 @@
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,13 +67,14 @@ impl Pipeline {
     pub(crate) async fn process(&self, delivery: Delivery) {
         let progress = Progress::read(&delivery.message.headers);
         let flight = InFlight { delivery, progress, kept: None };
-        match self.handler.prepare(&flight.delivery.message) {
-            Ok(prepared) => self.claim(flight, prepared).await,
-            Err(error) => {
-                let text = ErrorText { kind: "undecodable".into(), message: error.to_string(), chain: Vec::new() };
-                self.reject(flight, Reason::Undecodable, text).await;
-            }
-        }
+        // Decoding, and what names the business key, is the user's code too. A panic over a body comes again with the same body.
+        let prepared = catch_unwind(AssertUnwindSafe(|| self.handler.prepare(&flight.delivery.message)));
+        let (kind, message) = match prepared {
+            Ok(Ok(prepared)) => return self.claim(flight, prepared).await,
+            Ok(Err(error)) => ("undecodable", error.to_string()),
+            Err(panic) => ("panic", panic_text(panic.as_ref())),
+        };
+        self.reject(flight, Reason::Undecodable, ErrorText { kind: kind.into(), message, chain: Vec::new() }).await;
     }
 
     async fn claim(&self, mut flight: InFlight, prepared: Prepared) {
@@ -235,7 +236,10 @@ impl Pipeline {
             attempt: self.attempt(&flight.progress),
             kind,
         };
-        self.observers.tell(&event);
+        // Told before the delivery is settled: a panic must not keep it from that.
+        if catch_unwind(AssertUnwindSafe(|| self.observers.tell(&event))).is_err() {
+            tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "an observer panicked");
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::broker::Settlement;
 use crate::dead_letter::{Death, Reason, fit_copy, letter};
 use crate::event::EventKind;
 use crate::idempotency::{Settled, Step, StoreError};
-use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide};
+use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide, whole_millis};
 use crate::wire;
 
 /// A busy message is looked at again after this long, then after twice as long each time, up to the longest and never past the end of
@@ -55,7 +55,8 @@ impl Pipeline {
         if self.is_for_letters() {
             return self.keep_letter(flight, &failure).await;
         }
-        let now = self.broker.now();
+        // As exact as the times in the headers, or a retry that is due just when `within` ends would be taken for late.
+        let now = whole_millis(self.broker.now());
         flight.progress.failed(now, &failure.error);
         match decide(self.spec.retry.as_ref(), &flight.progress, failure.retry, now, fastrand::f64()) {
             Next::Retry { delay, counted } => self.retry(flight, failure, delay, counted).await,

@@ -14,6 +14,9 @@ pub(crate) enum Next {
     Dead(Reason),
 }
 
+/// An uncounted retry waits at least this long: nothing but time ends a series of them, so without a wait it would be a busy loop.
+const SHORTEST_UNCOUNTED: Duration = Duration::from_millis(100);
+
 /// Decides what follows a run that failed at `now`; `progress` includes the failure. `random` (0.0 to 1.0) is for jitter.
 pub(crate) fn decide(policy: Option<&RetryPolicy>, progress: &Progress, retry: Retry, now: SystemTime, random: f64) -> Next {
     let Some(policy) = policy else {
@@ -24,7 +27,8 @@ pub(crate) fn decide(policy: Option<&RetryPolicy>, progress: &Progress, retry: R
         Retry::Retryable => (policy.jittered(progress.retries.saturating_add(1), random), true),
         Retry::After(delay) => (delay, true),
         // Uncounted retries without a bound would go on for ever.
-        Retry::Later(delay) => (delay, policy.within.is_none()),
+        Retry::Later(delay) if policy.within.is_none() => (delay, true),
+        Retry::Later(delay) => (delay.max(SHORTEST_UNCOUNTED), false),
     };
     let delay = delay.min(LONGEST_DELAY);
     let spent = counted && progress.retries >= policy.max;
@@ -81,6 +85,14 @@ mod tests {
         assert_eq!(bounded(NOW + 9 * minute + Duration::from_millis(1)), Next::Dead(Reason::Exhausted));
         assert_eq!(after(0, Retry::Later(minute), None, NOW), Next::Retry { delay: minute, counted: true });
         assert_eq!(after(3, Retry::Later(minute), None, NOW), Next::Dead(Reason::Exhausted));
+    }
+
+    #[test]
+    fn only_an_uncounted_retry_has_a_shortest_wait() {
+        let at_once = |within| after(0, Retry::Later(Duration::ZERO), within, NOW);
+        assert_eq!(at_once(None), Next::Retry { delay: Duration::ZERO, counted: true });
+        let within = Some(Duration::from_secs(60));
+        assert_eq!(at_once(within), Next::Retry { delay: SHORTEST_UNCOUNTED, counted: false });
     }
 
     #[test]

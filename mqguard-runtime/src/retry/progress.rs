@@ -1,4 +1,4 @@
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::broker::{HeaderValue, Headers};
 use crate::consumer::ErrorText;
@@ -132,6 +132,12 @@ pub(crate) fn failures(headers: &Headers) -> Vec<FailedAttempt> {
     read_failures(headers)
 }
 
+/// A time without what headers cannot carry of it.
+pub(crate) fn whole_millis(time: SystemTime) -> SystemTime {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    time - Duration::from_nanos(u64::from(since.subsec_nanos() % 1_000_000))
+}
+
 /// A time as headers carry it, to the millisecond.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
@@ -150,8 +156,6 @@ pub(crate) fn cut_text(text: &mut String, limit: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
