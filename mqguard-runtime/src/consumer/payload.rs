@@ -56,8 +56,8 @@ pub(crate) fn decode_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeE
     }
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        DecodeError { path: if path == "." { String::new() } else { path }, problem: error.inner().to_string() }
+        let path = Some(error.path().to_string()).filter(|path| path != "." && path != "?");
+        DecodeError { path: path.unwrap_or_default(), problem: error.inner().to_string() }
     })?;
     json.end().map_err(|error| DecodeError { path: String::new(), problem: error.to_string() })?;
     Ok(value)
