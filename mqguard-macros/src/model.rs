@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Generics, Member, Path, Type, Visibility};
 
 use crate::diag::Place;
-use crate::parse::value::KeySource;
+use crate::parse::field::KeySource;
 
 /// A consumer: what its attribute declares.
 pub(crate) struct Consumer {

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 
 use super::{companion, spec};
 use crate::model::{Consumer, Handler};
-use crate::parse::value::KeySource;
+use crate::parse::field::KeySource;
 
 /// The companion of `handler`. The payload's type and the return type are mentioned once: what is wrong with one is reported once.
 pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream) -> TokenStream {

@@ -9,7 +9,7 @@ use super::consumer::DELAYS;
 use super::entries::{Entry, Value, each_entry};
 use super::slot::Slot;
 use super::value;
-use super::{duration, keys, text_of};
+use super::{duration, field as fields, keys, text_of};
 use crate::diag::{Place, Sink};
 
 /// What the attributes on an item, variant or field say.
@@ -193,7 +193,7 @@ fn field(tokens: &[TokenTree]) -> Option<(Member, Span)> {
     match token {
         TokenTree::Ident(name) => Some((Member::Named(name.clone()), name.span())),
         TokenTree::Literal(number) if is_number(&number.to_string()) => {
-            let member = value::member(&number.to_string(), number.span())?;
+            let member = fields::member(&number.to_string(), number.span())?;
             Some((member, number.span()))
         }
         _ => None,

@@ -6,9 +6,10 @@ use proc_macro2::{Span, TokenStream};
 use syn::Path;
 
 use super::entries::{Entry, Value, each_entry};
-use super::keys;
+use super::field::{self, KeySource};
 use super::slot::Slot;
-use super::value::{self, Bounds, KeySource};
+use super::value::{self, Bounds};
+use super::{keys, number};
 use crate::diag::Sink;
 
 const DAY: u64 = 24 * 3600;
@@ -116,8 +117,8 @@ pub(crate) fn dead_letter_consumer(tokens: TokenStream, sink: &mut Sink) -> Args
 fn running(args: &mut Args, entry: &Entry, sink: &mut Sink) {
     let at_once = 1..=2000;
     match entry.key.name {
-        "prefetch" => args.prefetch.read(entry, sink, |entry, sink| value::whole(entry, &at_once, "", sink)),
-        "concurrency" => args.concurrency.read(entry, sink, |entry, sink| value::whole(entry, &at_once, "", sink)),
+        "prefetch" => args.prefetch.read(entry, sink, |entry, sink| number::whole(entry, &at_once, "", sink)),
+        "concurrency" => args.concurrency.read(entry, sink, |entry, sink| number::whole(entry, &at_once, "", sink)),
         "timeout" => args.timeout.read(entry, sink, |entry, sink| value::duration(entry, &TIMEOUTS, sink)),
         _ => args.root.read(entry, sink, |entry, sink| value::path(entry, "the path of mqguard", sink)),
     }
@@ -145,13 +146,13 @@ fn retry(entry: &Entry, sink: &mut Sink) -> Option<RetryArgs> {
     let mut args = RetryArgs::default();
     let misplaced = each_entry(&keys::RETRY, value::list(entry, sink)?, sink, |entry, sink| match entry.key.name {
         "max" => args.max.read(entry, sink, |entry, sink| {
-            value::whole(entry, &(1..=1000), ": leave `retry` out when nothing shall be tried again", sink)
+            number::whole(entry, &(1..=1000), ": leave `retry` out when nothing shall be tried again", sink)
         }),
         "delay" => args.delay.read(entry, sink, |entry, sink| value::duration(entry, &DELAYS, sink)),
-        "factor" => args.factor.read(entry, sink, |entry, sink| value::number(entry, &(1.0..=100.0), "", sink)),
+        "factor" => args.factor.read(entry, sink, |entry, sink| number::number(entry, &(1.0..=100.0), "", sink)),
         "max_delay" => args.max_delay.read(entry, sink, |entry, sink| value::duration(entry, &DELAYS, sink)),
         "jitter" => args.jitter.read(entry, sink, |entry, sink| {
-            value::number(entry, &(0.0..=1.0), ": it is a share of the delay, 0.2 adds up to a fifth", sink)
+            number::number(entry, &(0.0..=1.0), ": it is a share of the delay, 0.2 adds up to a fifth", sink)
         }),
         "schedule" => args.schedule.read(entry, sink, |entry, sink| value::durations(entry, &DELAYS, sink)),
         _ => args.within.read(entry, sink, |entry, sink| value::duration(entry, &SPANS, sink)),
@@ -168,7 +169,7 @@ fn idempotent(entry: &Entry, sink: &mut Sink) -> Option<IdempotentArgs> {
     };
     each_entry(&keys::IDEMPOTENT, group.stream(), sink, |entry, sink| match entry.key.name {
         "store" => args.store.read(entry, sink, store),
-        "key" => args.key.read(entry, sink, value::key_source),
+        "key" => args.key.read(entry, sink, field::key_source),
         "identity" => args
             .identity
             .read(entry, sink, |entry, sink| value::word(entry, "identity", &["key+message_id", "key", "message_id"], sink)),

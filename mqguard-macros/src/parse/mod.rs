@@ -4,8 +4,10 @@ pub(crate) mod classes;
 pub(crate) mod consumer;
 pub(crate) mod duration;
 mod entries;
+pub(crate) mod field;
 pub(crate) mod function;
 mod keys;
+mod number;
 pub(crate) mod slot;
 pub(crate) mod value;
 

@@ -3,10 +3,9 @@
 //! Each reader reports what it cannot read, with the line to write instead.
 
 use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use syn::Lit;
 
 use super::duration;
@@ -22,18 +21,18 @@ pub(crate) struct Bounds {
 }
 
 /// A part of a value, with the line to write when it is wrong.
-struct Operand<'a> {
-    tokens: &'a [TokenTree],
-    at: Place,
+pub(super) struct Operand<'a> {
+    pub(super) tokens: &'a [TokenTree],
+    pub(super) at: Place,
     /// What messages call it: the key, or a part of its value.
-    name: &'a str,
+    pub(super) name: &'a str,
     /// Makes a line out of a value.
-    line: &'a dyn Fn(&dyn Display) -> String,
-    sample: &'a str,
+    pub(super) line: &'a dyn Fn(&dyn Display) -> String,
+    pub(super) sample: &'a str,
 }
 
 impl Operand<'_> {
-    fn literal(&self) -> Option<Lit> {
+    pub(super) fn literal(&self) -> Option<Lit> {
         match self.tokens {
             [TokenTree::Literal(literal)] => Some(Lit::new(literal.clone())),
             _ => None,
@@ -53,7 +52,7 @@ impl Operand<'_> {
     }
 
     /// Reports that something else is expected, with the line to write.
-    fn wrong(&self, what: &str, line: &str, sink: &mut Sink) {
+    pub(super) fn wrong(&self, what: &str, line: &str, sink: &mut Sink) {
         let (name, sample) = (self.name, self.sample);
         if self.is_expression() {
             let why = "is read at compile time, it cannot be a constant or a call";
@@ -74,49 +73,46 @@ impl Operand<'_> {
     }
 
     fn duration(&self, bounds: &Bounds, sink: &mut Sink) -> Option<Duration> {
-        const WHAT: &str = "a text with a number and its unit";
-        let text = match self.literal() {
-            Some(Lit::Str(text)) => text.value(),
-            Some(Lit::Int(number)) if number.suffix().is_empty() => {
-                // Whole thousands are most likely milliseconds.
-                let unit = if number.base10_digits().ends_with("000") { "ms" } else { "s" };
-                self.wrong(WHAT, &(self.line)(&format_args!("\"{}{unit}\"", number.base10_digits())), sink);
-                return None;
-            }
-            Some(Lit::Float(number)) if number.suffix().is_empty() => {
-                let seconds = duration::suggestion(&format!("{}s", number.base10_digits())).unwrap_or_default();
-                self.wrong(WHAT, &(self.line)(&format_args!("\"{seconds}\"")), sink);
-                return None;
-            }
-            _ => {
-                let written = compact(self.tokens).replace(' ', "");
-                let good = duration::suggestion(&written);
-                self.wrong(
-                    WHAT,
-                    &good.map_or_else(|| self.sample.to_owned(), |good| (self.line)(&format_args!("\"{good}\""))),
-                    sink,
-                );
-                return None;
-            }
+        let Some(Lit::Str(text)) = self.literal() else {
+            let meant = self.meant_duration();
+            let line = meant.map_or_else(|| self.sample.to_owned(), |meant| (self.line)(&format_args!("\"{meant}\"")));
+            self.wrong("a text with a number and its unit", &line, sink);
+            return None;
         };
+        let text = text.value();
         match duration::parse(&text) {
-            Ok(duration) if (bounds.least..=bounds.most).contains(&duration) => return Some(duration),
-            Ok(duration) => {
-                let bound = if duration < bounds.least {
-                    format!("at least \"{}\"", duration::print(bounds.least))
-                } else {
-                    format!("at most \"{}\"{}", duration::print(bounds.most), bounds.why)
-                };
-                sink.error(self.at, format!("{} is {bound}, not \"{text}\"", self.name));
+            Ok(duration) if duration < bounds.least => {
+                let least = duration::print(bounds.least);
+                sink.error(self.at, format!("{} is at least \"{least}\", not \"{text}\"", self.name));
             }
+            Ok(duration) if duration > bounds.most => {
+                let most = duration::print(bounds.most);
+                sink.error(self.at, format!("{} is at most \"{most}\"{}, not \"{text}\"", self.name, bounds.why));
+            }
+            Ok(duration) => return Some(duration),
             Err(problem) => sink.error(self.at, format!("\"{text}\" {problem}")),
         }
         None
     }
+
+    /// What a duration that is not a text was meant to be.
+    fn meant_duration(&self) -> Option<String> {
+        match self.literal() {
+            Some(Lit::Int(number)) if number.suffix().is_empty() => {
+                // Whole thousands are most likely milliseconds.
+                let digits = number.base10_digits();
+                Some(format!("{digits}{}", if digits.ends_with("000") { "ms" } else { "s" }))
+            }
+            Some(Lit::Float(number)) if number.suffix().is_empty() => {
+                duration::suggestion(&format!("{}s", number.base10_digits()))
+            }
+            _ => duration::suggestion(&compact(self.tokens).replace(' ', "")),
+        }
+    }
 }
 
 /// Runs `read` on what stands behind the `=` of the entry.
-fn operand<T>(entry: &Entry, sink: &mut Sink, read: impl FnOnce(&Operand<'_>, &mut Sink) -> Option<T>) -> Option<T> {
+pub(super) fn operand<T>(entry: &Entry, sink: &mut Sink, read: impl FnOnce(&Operand<'_>, &mut Sink) -> Option<T>) -> Option<T> {
     let (name, sample) = (entry.key.name, entry.key.sample);
     let line = |value: &dyn Display| format!("{name} = {value}");
     match &entry.value {
@@ -147,107 +143,42 @@ pub(crate) fn duration(entry: &Entry, bounds: &Bounds, sink: &mut Sink) -> Optio
     operand(entry, sink, |operand, sink| operand.duration(bounds, sink))
 }
 
-/// `["1s", "10s"]`: durations in brackets.
+/// `["1s", "10s"]`: durations in square brackets.
 pub(crate) fn durations(entry: &Entry, bounds: &Bounds, sink: &mut Sink) -> Option<Vec<Duration>> {
-    if let Value::Listed(group) = &entry.value {
-        let list = compact(&visible(group.stream()));
-        let list = if list.is_empty() { "\"1s\", \"10s\", \"1m\"".to_owned() } else { list };
-        sink.error(entry.value_at(), format!("`{0}` takes a list in square brackets: write `{0} = [{list}]`", entry.key.name));
-        return None;
+    let list = match &entry.value {
+        Value::Assigned(tokens) => match tokens.as_slice() {
+            [TokenTree::Group(list)] => Some(list),
+            _ => None,
+        },
+        Value::Listed(list) => Some(list),
+        Value::Nothing => None,
+    };
+    match list {
+        Some(list) if list.delimiter() == Delimiter::Bracket => items(list, bounds, sink),
+        Some(list) if !list.stream().is_empty() => {
+            let (name, items) = (entry.key.name, compact(&visible(list.stream())));
+            sink.error(entry.value_at(), format!("`{name}` takes a list in square brackets: write `{name} = [{items}]`"));
+            None
+        }
+        _ => operand(entry, sink, |operand, sink| {
+            let text = compact(operand.tokens);
+            let items: Vec<String> = text.trim_matches('"').split(',').map(|item| format!("\"{}\"", item.trim())).collect();
+            operand.wrong("a list in square brackets", &(operand.line)(&format_args!("[{}]", items.join(", "))), sink);
+            None
+        }),
     }
-    operand(entry, sink, |whole, sink| {
-        let [TokenTree::Group(group)] = whole.tokens else {
-            let texts = compact(whole.tokens);
-            let texts: Vec<String> = texts.trim_matches('"').split(',').map(|text| format!("\"{}\"", text.trim())).collect();
-            whole.wrong("a list in square brackets", &(whole.line)(&format_args!("[{}]", texts.join(", "))), sink);
-            return None;
-        };
-        if group.delimiter() != Delimiter::Bracket {
-            let list = compact(&visible(group.stream()));
-            sink.error(
-                whole.at,
-                format!("{} takes a list in square brackets: write `{}`", whole.name, (whole.line)(&format_args!("[{list}]"))),
-            );
-            return None;
-        }
-        let mut durations = Vec::new();
-        let parts = split_at_commas(visible(group.stream()));
-        let count = parts.len();
-        for (tokens, _) in parts {
-            let at = Place::of(&tokens, group.span());
-            let line = |value: &dyn Display| value.to_string();
-            let item = Operand { tokens: &tokens, at, name: "a delay", line: &line, sample: "\"5s\"" };
-            durations.extend(item.duration(bounds, sink));
-        }
-        (durations.len() == count).then_some(durations)
-    })
 }
 
-/// A whole number. `below` is added to the message when it is too small.
-pub(crate) fn whole(entry: &Entry, range: &RangeInclusive<u32>, below: &str, sink: &mut Sink) -> Option<u32> {
-    let what = format!("a whole number from {} to {}", range.start(), range.end());
-    operand(entry, sink, |operand, sink| {
-        let written = compact(operand.tokens);
-        let digits = written.trim_matches(['"', ' ']).replace('_', "");
-        match operand.literal() {
-            Some(Lit::Int(number)) if number.suffix().is_empty() => match number.base10_parse::<u32>() {
-                Ok(number) if range.contains(&number) => return Some(number),
-                Ok(number) if number < *range.start() => {
-                    sink.error(operand.at, format!("{} takes {what}, not {written}{below}", operand.name));
-                }
-                _ => sink.error(operand.at, format!("{} takes {what}, not {written}", operand.name)),
-            },
-            Some(Lit::Int(number)) if in_range(number.base10_digits(), range) => {
-                operand.wrong(&what, &(operand.line)(&number.base10_digits()), sink);
-            }
-            Some(Lit::Str(_)) if in_range(&digits, range) => operand.wrong(&what, &(operand.line)(&digits), sink),
-            _ if written.starts_with('-') => {
-                sink.error(operand.at, format!("{} takes {what}, not {written}{below}", operand.name))
-            }
-            Some(Lit::Float(_)) => sink.error(operand.at, format!("{} takes {what}, not {written}", operand.name)),
-            _ => operand.wrong(&what, operand.sample, sink),
-        }
-        None
-    })
-}
-
-fn in_range(digits: &str, range: &RangeInclusive<u32>) -> bool {
-    digits.parse().is_ok_and(|number| range.contains(&number))
-}
-
-/// A number with or without a fraction. `hint` is added to the message when it is out of range.
-pub(crate) fn number(entry: &Entry, range: &RangeInclusive<f64>, hint: &str, sink: &mut Sink) -> Option<f64> {
-    let what = format!("a number from {} to {}", range.start(), range.end());
-    operand(entry, sink, |operand, sink| {
-        let written = compact(operand.tokens);
-        let digits = written.trim_matches(['"', ' ']).replace('_', "");
-        let percent = digits.strip_suffix('%').and_then(|digits| digits.trim().parse::<f64>().ok()).map(|number| number / 100.0);
-        match operand.literal() {
-            Some(Lit::Int(number)) if number.suffix().is_empty() => {
-                let number = number.base10_digits().parse::<f64>();
-                if let Some(number) = number.ok().filter(|number| range.contains(number)) {
-                    return Some(number);
-                }
-                sink.error(operand.at, format!("{} takes {what}, not {written}{hint}", operand.name));
-            }
-            Some(Lit::Float(number)) if number.suffix().is_empty() => {
-                let number = number.base10_digits().parse::<f64>();
-                if let Some(number) = number.ok().filter(|number| range.contains(number)) {
-                    return Some(number);
-                }
-                sink.error(operand.at, format!("{} takes {what}, not {written}{hint}", operand.name));
-            }
-            _ if operand.is_expression() => operand.wrong(&what, operand.sample, sink),
-            _ => match percent.or_else(|| digits.parse().ok()).filter(|number| range.contains(number)) {
-                Some(number) => operand.wrong(&what, &(operand.line)(&number), sink),
-                None if written.starts_with(|first: char| first.is_alphabetic() || first == '"') => {
-                    operand.wrong(&what, operand.sample, sink)
-                }
-                None => sink.error(operand.at, format!("{} takes {what}, not {written}{hint}", operand.name)),
-            },
-        }
-        None
-    })
+/// The durations in a list; each that is none is reported.
+fn items(list: &Group, bounds: &Bounds, sink: &mut Sink) -> Option<Vec<Duration>> {
+    let parts = split_at_commas(visible(list.stream()));
+    let line = |value: &dyn Display| value.to_string();
+    let read = |(tokens, _): &(Vec<TokenTree>, Option<Span>)| {
+        let at = Place::of(tokens, list.span());
+        Operand { tokens, at, name: "a delay", line: &line, sample: "\"5s\"" }.duration(bounds, sink)
+    };
+    let durations: Vec<Option<Duration>> = parts.iter().map(read).collect();
+    durations.into_iter().collect()
 }
 
 /// One word of a closed set, as text. `what` names the kind of thing: "store".
@@ -279,7 +210,7 @@ pub(crate) fn path(entry: &Entry, what: &str, sink: &mut Sink) -> Option<syn::Pa
     operand(entry, sink, |operand, sink| read_path(operand, what, sink))
 }
 
-fn read_path(operand: &Operand<'_>, what: &str, sink: &mut Sink) -> Option<syn::Path> {
+pub(super) fn read_path(operand: &Operand<'_>, what: &str, sink: &mut Sink) -> Option<syn::Path> {
     let tokens: TokenStream = operand.tokens.iter().cloned().collect();
     if let Ok(path) = syn::parse2(tokens) {
         return Some(path);
@@ -301,48 +232,6 @@ fn read_path(operand: &Operand<'_>, what: &str, sink: &mut Sink) -> Option<syn::
             .error(operand.at, format!("`{name}` takes {what}, not `{}`: write `{}`", compact(operand.tokens), operand.sample)),
     }
     None
-}
-
-/// Where the business key of a message comes from.
-#[derive(Debug, Clone)]
-pub(crate) enum KeySource {
-    /// A field of the payload: `order_id`, `customer.id`.
-    Field(Vec<syn::Member>),
-    /// A function of the payload.
-    Function(syn::Path),
-}
-
-/// A field as text, or the path of a function.
-pub(crate) fn key_source(entry: &Entry, sink: &mut Sink) -> Option<KeySource> {
-    operand(entry, sink, |operand, sink| {
-        let Some(Lit::Str(text)) = operand.literal() else {
-            let what = "a field in quotes or the name of a function";
-            return read_path(operand, what, sink).map(KeySource::Function);
-        };
-        let members: Option<Vec<_>> =
-            text.value().split('.').map(|part| member(part, Span::mixed_site().located_at(text.span()))).collect();
-        if members.is_none() {
-            let message = format!(
-                "\"{}\" is not a field of the message: write `{}`, or `key = \"customer.id\"` for one inside",
-                text.value(),
-                operand.sample
-            );
-            sink.error(operand.at, message);
-        }
-        members.map(KeySource::Field)
-    })
-}
-
-/// A field's name or its number, to be blamed on `span`.
-pub(crate) fn member(text: &str, span: Span) -> Option<syn::Member> {
-    if let Ok(index) = text.parse::<u32>() {
-        return Some(syn::Member::Unnamed(syn::Index { index, span }));
-    }
-    let ident = syn::parse_str::<syn::Ident>(text).or_else(|_| syn::parse_str(&format!("r#{text}"))).ok();
-    ident.map(|mut ident| {
-        ident.set_span(span);
-        syn::Member::Named(ident)
-    })
 }
 
 /// The tokens between the parentheses of the entry.
