@@ -68,7 +68,8 @@ impl Progress {
 
     /// Adds a failure of this run.
     pub(crate) fn failed(&mut self, at: SystemTime, error: &ErrorText) {
-        self.first_failure.get_or_insert(at);
+        // A first failure that is still to come is forged: it would put off the end of `within`.
+        self.first_failure = Some(self.first_failure.map_or(at, |first| first.min(at)));
         self.failures.push(FailedAttempt { attempt: self.runs(), at, kind: error.kind.clone(), error: error.to_string() });
     }
 
