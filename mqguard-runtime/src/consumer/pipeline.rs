@@ -1,5 +1,5 @@
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,12 +67,14 @@ impl Pipeline {
     pub(crate) async fn process(&self, delivery: Delivery) {
         let progress = Progress::read(&delivery.message.headers);
         let flight = InFlight { delivery, progress, kept: None };
-        match self.handler.prepare(&flight.delivery.message) {
-            Ok(prepared) => self.claim(flight, prepared).await,
-            Err(error) => {
+        // Decoding and the key are code of the user, which can panic.
+        match catch_unwind(AssertUnwindSafe(|| self.handler.prepare(&flight.delivery.message))) {
+            Ok(Ok(prepared)) => self.claim(flight, prepared).await,
+            Ok(Err(error)) => {
                 let text = ErrorText { kind: "undecodable".into(), message: error.to_string(), chain: Vec::new() };
                 self.reject(flight, Reason::Undecodable, text).await;
             }
+            Err(panic) => self.fail(flight, self.panicked(panic.as_ref())).await,
         }
     }
 
@@ -193,12 +195,16 @@ impl Pipeline {
         };
         Ended::Ran(match result {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => Err(Failure::new(rule(self.spec.on_panic), "panic", panic_text(panic.as_ref()))),
+            Ok(Err(panic)) => Err(self.panicked(panic.as_ref())),
             Err(_elapsed) => {
                 let text = format!("the handler did not end within {}", humantime::format_duration(self.spec.timeout));
                 Err(Failure::new(rule(self.spec.on_timeout), "timeout", text))
             }
         })
+    }
+
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
+        Failure::new(rule(self.spec.on_panic), "panic", panic_text(panic))
     }
 
     fn context(&self, flight: &InFlight) -> Context {
