@@ -49,7 +49,7 @@ pub(super) fn start(guard: Guard) -> Running {
                 states: Arc::clone(&states),
                 observers: guard.observers.clone(),
                 stop: stop.clone(),
-                store_down: tokio::sync::Notify::new(),
+                store_down: watch::Sender::default(),
             };
             let (sender, status) = watch::channel(Status::Starting);
             let worker = Worker::new(Arc::new(pipeline), guard.mode, sender);
