@@ -205,6 +205,11 @@ impl Pipeline {
             match ledger.settle(kept, &step).await {
                 Ok(Settled::Applied) => return Recorded::Yes,
                 Ok(Settled::Refused) => return Recorded::Refused,
+                // Asking again is no use, and nobody can claim the message by such a record: what happened stands as it is.
+                Err(error @ StoreError::Unusable { .. }) => {
+                    tracing::error!(queue = self.spec.queue, message_id, "the {} is not recorded: {error}", step_name(&step));
+                    return Recorded::Yes;
+                }
                 Err(error) => {
                     self.store_failed(&error);
                     tracing::warn!(queue = self.spec.queue, message_id, "the {} is not recorded yet: {error}", step_name(&step));
