@@ -324,7 +324,8 @@ async fn a_crash_between_success_and_ack_costs_nothing() {
     let _dead = scene.start::<brief>().await;
     scene.publish("brief", "m-1").await;
     scene.until("it ran", |book| book.effects() == 1).await;
-    eventually("the success is recorded", || scene.store.record("brief", "m-1").is_some_and(|r| r.state == Stands::Success)).await;
+    eventually("the success is recorded", || scene.store.record("brief", "m-1").is_some_and(|r| r.state == Stands::Success))
+        .await;
     scene.kill();
     let next = scene.neighbour(|_| async { Ok(()) });
     let _running = next.start::<brief>().await;
@@ -397,8 +398,11 @@ async fn steal(scene: &Scene, queue: &str, id: &str) {
 /// Ends the lease of a record early.
 async fn lapse(scene: &Scene, queue: &str, id: &str) {
     use mqguard::idempotency::{Hold, Settled, Step, Store};
-    let hold =
-        Hold { identity: harness::identity(queue, "", id), owner: scene.store.record(queue, id).unwrap().owner.unwrap(), ttl: s(60) };
+    let hold = Hold {
+        identity: harness::identity(queue, "", id),
+        owner: scene.store.record(queue, id).unwrap().owner.unwrap(),
+        ttl: s(60),
+    };
     let ended = scene.store.records().settle(&hold, &Step::Renew { lease: Duration::ZERO }).await;
     assert_eq!(ended, Ok(Settled::Applied));
 }

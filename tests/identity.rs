@@ -28,7 +28,12 @@ async fn by_both(_order: Order, cx: Context, scene: State<Scene>) -> Result<(), 
     scene.play(&cx).await
 }
 
-#[consumer(queue = "key", dlq = "dlq.orders", retry(max = 2, delay = "1s"), idempotent(store = "redis", key = "order_id", identity = "key"))]
+#[consumer(
+    queue = "key",
+    dlq = "dlq.orders",
+    retry(max = 2, delay = "1s"),
+    idempotent(store = "redis", key = "order_id", identity = "key")
+)]
 async fn by_key(_order: Order, cx: Context, scene: State<Scene>) -> Result<(), Trouble> {
     scene.play(&cx).await
 }
@@ -38,12 +43,22 @@ async fn by_id(_order: Value, cx: Context, scene: State<Scene>) -> Result<(), Tr
     scene.play(&cx).await
 }
 
-#[consumer(queue = "path", dlq = "dlq.orders", retry(max = 2, delay = "1s"), idempotent(store = "redis", key = "customer.id", identity = "key"))]
+#[consumer(
+    queue = "path",
+    dlq = "dlq.orders",
+    retry(max = 2, delay = "1s"),
+    idempotent(store = "redis", key = "customer.id", identity = "key")
+)]
 async fn by_path(_order: Order, cx: Context, scene: State<Scene>) -> Result<(), Trouble> {
     scene.play(&cx).await
 }
 
-#[consumer(queue = "option", dlq = "dlq.orders", retry(max = 2, delay = "1s"), idempotent(store = "redis", key = "customer.tax_number", identity = "key"))]
+#[consumer(
+    queue = "option",
+    dlq = "dlq.orders",
+    retry(max = 2, delay = "1s"),
+    idempotent(store = "redis", key = "customer.tax_number", identity = "key")
+)]
 async fn by_option(_order: Order, cx: Context, scene: State<Scene>) -> Result<(), Trouble> {
     scene.play(&cx).await
 }
@@ -53,7 +68,12 @@ async fn by_function(_order: Order, cx: Context, scene: State<Scene>) -> Result<
     scene.play(&cx).await
 }
 
-#[consumer(queue = "unprotected", dlq = "dlq.orders", retry(max = 2, delay = "1s"), idempotent(store = "redis", missing_id = "run"))]
+#[consumer(
+    queue = "unprotected",
+    dlq = "dlq.orders",
+    retry(max = 2, delay = "1s"),
+    idempotent(store = "redis", missing_id = "run")
+)]
 async fn unprotected(_order: Value, cx: Context, scene: State<Scene>) -> Result<(), Trouble> {
     scene.play(&cx).await
 }
@@ -223,7 +243,12 @@ async fn each_queue_of_a_fanout_has_its_own_records() {
 /// A handler may change its copy of the message: the record is found by the key that the message came with.
 #[tokio::test(start_paused = true)]
 async fn a_handler_may_change_its_message() {
-    #[consumer(queue = "changed", dlq = "dlq.orders", retry(max = 2, delay = "1s"), idempotent(store = "redis", key = "order_id"))]
+    #[consumer(
+        queue = "changed",
+        dlq = "dlq.orders",
+        retry(max = 2, delay = "1s"),
+        idempotent(store = "redis", key = "order_id")
+    )]
     async fn change(mut order: Order, cx: Context, scene: State<Scene>) -> Result<(), Trouble> {
         order.order_id = "X".into();
         order.customer.id = 0;

@@ -14,7 +14,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqguard::{Attempt, Consumer, Context, DeadLetter, Guard, MemoryBroker, Payload, Publisher, RetryableError, Running, State, consumer};
+use mqguard::{
+    Attempt, Consumer, Context, DeadLetter, Guard, MemoryBroker, Payload, Publisher, RetryableError, Running, State, consumer,
+};
 use serde_json::{Value, json};
 
 pub use broker::{FaultyBroker, Publishing};
@@ -187,7 +189,8 @@ impl Scene {
 
     /// The reasons and ids of the letters in a dead-letter queue.
     pub fn deaths(&self, queue: &str) -> Vec<(String, String)> {
-        let letter = |letter: DeadLetter<Value>| (letter.message_id().unwrap_or_default().to_owned(), letter.reason().to_string());
+        let letter =
+            |letter: DeadLetter<Value>| (letter.message_id().unwrap_or_default().to_owned(), letter.reason().to_string());
         self.letters(queue).into_iter().map(letter).collect()
     }
 

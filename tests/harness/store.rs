@@ -101,7 +101,12 @@ impl FaultyStore {
         self.client.calls.lock().unwrap().iter().filter(|(called, _)| *called == op).count()
     }
 
-    async fn call<T>(&self, op: Op, message_id: &str, apply: impl AsyncFnOnce(&MemoryStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    async fn call<T>(
+        &self,
+        op: Op,
+        message_id: &str,
+        apply: impl AsyncFnOnce(&MemoryStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.client.calls.lock().unwrap().push((op, Instant::now()));
         let thawed = || async {
             self.client.frozen.subscribe().wait_for(|frozen| !frozen).await.map(drop).unwrap();
