@@ -60,6 +60,7 @@ impl Worker {
     async fn consume_until_drained(&self) -> Result<(), BrokerError> {
         let drain = &self.pipeline.stop.drain;
         let mut pause = Pause::reconnect();
+        let mut has_consumed = false;
         while !drain.is_cancelled() {
             let subscription = tokio::select! {
                 subscription = self.subscribe() => subscription,
@@ -68,23 +69,21 @@ impl Worker {
             match subscription {
                 Ok(subscription) => {
                     self.set_status(Status::Consuming);
+                    has_consumed = true;
                     let began = Instant::now();
                     self.consume(subscription).await;
                     if began.elapsed() >= STEADY {
                         pause = Pause::reconnect();
                     }
                 }
-                Err(error) if self.is_passing(&error) => self.set_status(Status::Reconnecting { reason: error.to_string() }),
+                Err(error) if is_passing(&error, has_consumed) => {
+                    self.set_status(Status::Reconnecting { reason: error.to_string() })
+                }
                 Err(error) => return Err(error),
             }
             tokio::select! { () = tokio::time::sleep(pause.step()) => {}, () = drain.cancelled() => {} }
         }
         Ok(())
-    }
-
-    /// A password that is refused at start is a mistake; one that is refused later may be on its way to be changed.
-    fn is_passing(&self, error: &BrokerError) -> bool {
-        error.is_transient() || (matches!(error, BrokerError::Refused(_)) && self.status.borrow().has_consumed())
     }
 
     async fn subscribe(&self) -> Result<Box<dyn Subscription>, BrokerError> {
@@ -168,6 +167,11 @@ impl Worker {
             Status::Failed { .. } => tracing::error!(queue, "{status}"),
         }
     }
+}
+
+/// A password that is refused at start is a mistake; one that is refused later may be on its way to be changed.
+fn is_passing(error: &BrokerError, has_consumed: bool) -> bool {
+    error.is_transient() || (has_consumed && matches!(error, BrokerError::Refused(_)))
 }
 
 /// The next time that the store cannot answer.
