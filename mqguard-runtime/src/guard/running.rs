@@ -100,17 +100,19 @@ impl Running {
         Health { consumers: self.consumers.iter().map(status).collect() }
     }
 
-    /// Waits until every consumer consumes, or one has failed for good.
+    /// Waits until every consumer has begun to consume, or one has failed for good.
     pub(super) async fn ready(&self) -> Result<()> {
-        for consumer in &self.consumers {
-            let mut status = consumer.status.clone();
-            let reached = status.wait_for(|status| matches!(status, Status::Consuming | Status::Failed { .. })).await;
-            if !reached.is_ok_and(|status| status.is_healthy()) {
-                break;
+        let all_consume = async {
+            for consumer in &self.consumers {
+                // The sender is gone when the worker has failed, which the other branch tells.
+                drop(consumer.status.clone().wait_for(Status::is_healthy).await);
             }
+        };
+        tokio::select! {
+            biased;
+            failure = self.failed() => failure,
+            () = all_consume => Ok(()),
         }
-        let has_failed = |consumer: &RunningConsumer| matches!(*consumer.status.borrow(), Status::Failed { .. });
-        if self.consumers.iter().any(has_failed) { self.failed().await } else { Ok(()) }
     }
 
     /// Waits until a consumer fails for good, and says why.
