@@ -13,13 +13,12 @@ use crate::idempotency::{Ledger, MemoryStore, Store};
 use crate::publish::Publisher;
 use crate::stop::Stop;
 
-/// A guard that runs. Dropped without [`shutdown`](Self::shutdown), it drains in the background.
+/// A guard that runs. Dropped without [`shutdown`](Self::shutdown), it drains in the background, within the grace period too.
 #[derive(Debug)]
 pub struct Running {
     broker: Arc<dyn Broker>,
     consumers: Vec<RunningConsumer>,
     stop: Stop,
-    grace: Duration,
 }
 
 #[derive(Debug)]
@@ -56,7 +55,15 @@ pub(super) fn start(guard: Guard) -> Running {
             RunningConsumer { spec, status, worker: tokio::spawn(worker.run()) }
         })
         .collect();
-    Running { broker: guard.broker, consumers, stop, grace: guard.grace }
+    tokio::spawn(end_grace(stop.clone(), guard.grace));
+    Running { broker: guard.broker, consumers, stop }
+}
+
+/// Gives the force signal when the grace period is over.
+async fn end_grace(stop: Stop, grace: Duration) {
+    stop.drain.cancelled().await;
+    tokio::time::sleep(grace).await;
+    stop.force.cancel();
 }
 
 /// The store of this name. On the embedded broker, where nothing outlives the process anyway, the memory store stands in for one that is
@@ -131,12 +138,6 @@ impl Running {
     /// The failure that had ended a consumer before.
     pub async fn shutdown(mut self) -> Result<()> {
         self.stop.drain.cancel();
-        let force = self.stop.force.clone();
-        let grace = self.grace;
-        let timer = tokio::spawn(async move {
-            tokio::time::sleep(grace).await;
-            force.cancel();
-        });
         let mut result = Ok(());
         for RunningConsumer { spec, worker, .. } in self.consumers.drain(..) {
             let ended = match worker.await {
@@ -146,7 +147,6 @@ impl Running {
             let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
             result = result.and(ended.map_err(in_consumer));
         }
-        timer.abort();
         self.broker.close().await;
         result
     }
