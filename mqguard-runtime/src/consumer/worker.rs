@@ -45,15 +45,16 @@ impl Worker {
     /// What does not pass by itself: a topology that does not match, access refused at the first attempt.
     pub(crate) async fn run(self) -> Result<(), BrokerError> {
         let result = self.consume_until_drained().await;
-        if result.is_ok() {
-            self.set_status(Status::Draining);
-        }
-        self.retired.close();
-        self.retired.wait().await;
+        // A failure is told at once, whatever still runs.
         self.set_status(match &result {
-            Ok(()) => Status::Stopped,
+            Ok(()) => Status::Draining,
             Err(error) => Status::Failed { error: error.clone() },
         });
+        self.retired.close();
+        self.retired.wait().await;
+        if result.is_ok() {
+            self.set_status(Status::Stopped);
+        }
         result
     }
 
