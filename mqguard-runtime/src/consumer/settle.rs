@@ -206,11 +206,20 @@ impl Pipeline {
     async fn record(&self, flight: &InFlight, step: Step) -> Recorded {
         let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return Recorded::Yes };
         let mut pause = Pause::reconnect();
+        let message_id = flight.message_id();
         loop {
             match ledger.settle(kept, &step).await {
                 Ok(Settled::Applied) => return Recorded::Yes,
                 Ok(Settled::Refused) => return Recorded::Refused,
-                Err(error) => self.store_failed(flight, &step, &error),
+                // Asking again is no use, and nobody can claim the message by such a record: what happened stands as it is.
+                Err(error @ StoreError::Unusable { .. }) => {
+                    tracing::error!(queue = self.spec.queue, message_id, "the {} is not recorded: {error}", step_name(&step));
+                    return Recorded::Yes;
+                }
+                Err(error) => {
+                    self.store_failed(&error);
+                    tracing::warn!(queue = self.spec.queue, message_id, "the {} is not recorded yet: {error}", step_name(&step));
+                }
             }
             tokio::select! {
                 () = tokio::time::sleep(pause.step()) => {}
@@ -218,17 +227,16 @@ impl Pipeline {
             }
         }
     }
+}
 
-    fn store_failed(&self, flight: &InFlight, step: &Step, error: &StoreError) {
-        self.store_down.notify_one();
-        let step = match step {
-            Step::Complete => "success",
-            Step::Release { .. } => "retry",
-            Step::Condemn { .. } => "failure",
-            Step::Lettered => "dead letter",
-            Step::Renew { .. } => "lease",
-        };
-        tracing::warn!(queue = self.spec.queue, message_id = flight.message_id(), "the {step} is not recorded yet: {error}");
+/// What a step records.
+fn step_name(step: &Step) -> &'static str {
+    match step {
+        Step::Complete => "success",
+        Step::Release { .. } => "retry",
+        Step::Condemn { .. } => "failure",
+        Step::Lettered => "dead letter",
+        Step::Renew { .. } => "lease",
     }
 }
 

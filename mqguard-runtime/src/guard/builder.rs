@@ -163,11 +163,13 @@ impl Guard {
     /// Starts all consumers; returns once each has begun to consume. While the broker or a store cannot be reached this waits.
     ///
     /// # Errors
-    /// Mistakes in the configuration, all of them; what the broker refuses.
+    /// Mistakes in the configuration, all of them; what the broker refuses, after the consumers that had begun are shut down.
     pub async fn start(self) -> Result<Running> {
         let running = self.launch()?;
-        running.ready().await?;
-        Ok(running)
+        match running.ready().await {
+            Ok(()) => Ok(running),
+            Err(error) => running.shutdown().await.and(Err(error)),
+        }
     }
 
     /// Runs until SIGINT, SIGTERM or a failure that does not pass by itself, then drains.
