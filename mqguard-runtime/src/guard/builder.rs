@@ -172,20 +172,22 @@ impl Guard {
         }
     }
 
-    /// Runs until SIGINT, SIGTERM or a failure that does not pass by itself, then drains.
+    /// Runs until SIGINT, SIGTERM or a failure that does not pass by itself, then drains. A second signal ends the grace period: what
+    /// still runs is handed back at once.
+    ///
+    /// A handler that blocks its thread cannot be stopped, and `#[tokio::main]` waits for its thread: block in
+    /// [`tokio::task::spawn_blocking`].
     ///
     /// # Errors
     /// As [`start`](Self::start), and the failure that ended it.
     pub async fn run(self) -> Result<()> {
-        let stop_signal = stop_signal()?;
+        let mut signals = StopSignals::listen()?;
         let running = self.launch()?;
-        tokio::select! {
-            () = stop_signal => running.shutdown().await,
-            result = running.failed() => {
-                let end = running.shutdown().await;
-                result.and(end)
-            }
-        }
+        let end = tokio::select! {
+            () = signals.next() => Ok(()),
+            failure = running.failed() => failure,
+        };
+        end.and(running.shutdown_hurried_by(signals.next()).await)
     }
 
     fn launch(self) -> Result<Running> {
@@ -194,24 +196,37 @@ impl Guard {
     }
 }
 
-/// Completes at the first SIGINT or SIGTERM.
-#[cfg(unix)]
-fn stop_signal() -> Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-    })
+/// The signals that end a process: SIGINT and SIGTERM, or Ctrl-C where there are none.
+struct StopSignals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
 }
 
-/// Completes at the first Ctrl-C.
+#[cfg(unix)]
+impl StopSignals {
+    fn listen() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! { _ = self.interrupt.recv() => {}, _ = self.terminate.recv() => {} }
+    }
+}
+
 #[cfg(not(unix))]
-fn stop_signal() -> Result<impl Future<Output = ()>> {
-    Ok(async {
+impl StopSignals {
+    fn listen() -> Result<Self> {
+        Ok(Self {})
+    }
+
+    async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    })
+    }
 }
 
 impl std::fmt::Debug for Guard {
