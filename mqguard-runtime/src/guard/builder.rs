@@ -54,16 +54,13 @@ impl Guard {
     /// A guard as the environment says: the broker of `MQGUARD_BROKER` (none: the embedded one), the store of `MQGUARD_REDIS`.
     ///
     /// # Errors
-    /// When a URL is malformed, or the build lacks what it names; the error names the variable.
+    /// When a URL is malformed, or the build lacks what it names; the error names the variable, or both.
     pub fn from_env() -> Result<Self> {
-        let named = |name: &'static str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        let in_variable = |name: &str, error: ConfigError| ConfigError(format!("{name}: {error}"));
-        let mut guard = match named("MQGUARD_BROKER") {
-            Some(broker) => Self::on(url::broker(&broker).map_err(|error| in_variable("MQGUARD_BROKER", error))?),
-            None => Self::embedded(),
-        };
-        if let Some(store) = named("MQGUARD_REDIS") {
-            let (name, store) = url::store(&store).map_err(|error| in_variable("MQGUARD_REDIS", error))?;
+        let (broker, store) = (from_variable("MQGUARD_BROKER", url::broker), from_variable("MQGUARD_REDIS", url::store));
+        let mistakes: Vec<ConfigError> = [broker.as_ref().err(), store.as_ref().err()].into_iter().flatten().cloned().collect();
+        let (Ok(broker), Ok(store)) = (broker, store) else { return Err(Error::Config(mistakes)) };
+        let mut guard = broker.map_or_else(Self::embedded, Self::on);
+        if let Some((name, store)) = store {
             guard.stores.insert(name.to_owned(), store);
         }
         Ok(guard)
@@ -194,6 +191,19 @@ impl Guard {
         check::all(&self)?;
         Ok(start(self))
     }
+}
+
+/// What the URL in an environment variable names; `None` when there is none.
+fn from_variable<T>(name: &str, read: impl FnOnce(&str) -> Result<T, ConfigError>) -> Result<Option<T>, ConfigError> {
+    let value = match std::env::var(name) {
+        Ok(value) => value,
+        Err(std::env::VarError::NotPresent) => return Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => return Err(ConfigError(format!("{name}: the value is not UTF-8"))),
+    };
+    if value.trim().is_empty() {
+        return Ok(None);
+    }
+    read(&value).map(Some).map_err(|error| ConfigError(format!("{name}: {error}")))
 }
 
 /// The signals that end a process: SIGINT and SIGTERM, or Ctrl-C where there are none.
