@@ -1,3 +1,4 @@
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -12,10 +13,14 @@ pub struct Process {
 
 impl Process {
     pub fn start(test: &str, environment: &[(&str, &str)]) -> Self {
+        Self::start_with(test, environment.iter().map(|(name, value)| (*name, OsStr::new(*value))))
+    }
+
+    pub fn start_with<'a>(test: &str, environment: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", test, "--ignored", "--nocapture"]).env("RUST_BACKTRACE", "0").stdout(Stdio::piped());
         command.env_remove("MQGUARD_BROKER").env_remove("MQGUARD_REDIS").env(CHILD, "1");
-        let mut child = command.envs(environment.iter().copied()).spawn().unwrap();
+        let mut child = command.envs(environment).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines, said: Vec::new() }
     }
