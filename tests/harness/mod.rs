@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
 
 mod broker;
+mod child;
 mod journal;
 mod logs;
 mod store;
@@ -20,6 +21,7 @@ use mqguard::{
 use serde_json::{Value, json};
 
 pub use broker::{FaultyBroker, Publishing};
+pub use child::{Process, is_child};
 pub use journal::{Book, End, Happened, Journal, Run};
 pub use logs::Logs;
 pub use store::{Fault, FaultyStore, Op, identity};

@@ -150,6 +150,17 @@ impl Running {
         self.broker.close().await;
         result
     }
+
+    /// Shuts down; what still runs when `hurry` completes is handed back at once.
+    pub(super) async fn shutdown_hurried_by(self, hurry: impl Future<Output = ()>) -> Result<()> {
+        let force = self.stop.force.clone();
+        let mut end = std::pin::pin!(self.shutdown());
+        tokio::select! {
+            end = &mut end => return end,
+            () = hurry => force.cancel(),
+        }
+        end.await
+    }
 }
 
 impl Drop for Running {
