@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Generics, Member, Path, Type, Visibility};
 
 use crate::diag::Place;
@@ -124,6 +124,6 @@ pub(crate) enum Class {
     Retryable,
     Fatal,
     AfterFixed { delay: Duration, uncounted: bool },
-    AfterField { field: Member, at: Span, uncounted: bool },
+    AfterField { field: Member, ty: Box<Type>, uncounted: bool },
     Inherit { field: Member, ty: Box<Type> },
 }

@@ -4,6 +4,8 @@
 pub(crate) const ATTEMPT: &str = "mqguard-attempt";
 /// Uncounted retries before this run. Integer.
 pub(crate) const DEFERRALS: &str = "mqguard-deferrals";
+/// How often this copy was put off because another worker had the message. Integer.
+pub(crate) const BUSY: &str = "mqguard-busy";
 /// Replays from the dead letters. Integer.
 pub(crate) const GENERATION: &str = "mqguard-generation";
 /// The time of the first failure, RFC 3339.

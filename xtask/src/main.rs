@@ -1,6 +1,7 @@
 //! Development commands: `cargo xtask --help`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
+mod bench;
 mod install;
 mod lint;
 mod ports;
@@ -38,6 +39,10 @@ enum Command {
         #[arg(last = true)]
         extra: Vec<String>,
     },
+    /// Measure throughput beside hand-written twins, on private servers, in a release build.
+    ///
+    /// MQGUARD_BENCH_MESSAGES and MQGUARD_BENCH_ROUNDS change how much and how often.
+    Bench,
     /// Check formatting, lints, documentation, every set of features and the dependencies.
     Lint,
     /// Keep private servers running for development, below the target directory.
@@ -71,6 +76,7 @@ fn execute(command: &Command) -> anyhow::Result<u8> {
     signals::install()?;
     match command {
         Command::Test { extra } => test::run(extra),
+        Command::Bench => bench::run(),
         Command::Lint => lint::run(),
         Command::Services(command) => services::run(command),
         Command::Watchdog => {

@@ -13,7 +13,7 @@ pub(crate) fn name(name: &Ident) -> String {
 /// The type. Wholly at the function's name, so that the compiler reports a consumer that nobody registers as unused code of the user.
 pub(crate) fn declaration(name: &Ident, vis: &Visibility, attrs: &[Attribute]) -> TokenStream {
     let span = name.span();
-    let doc = format!(" Registers the consumer [`{0}`](fn@{0}).", self::name(name));
+    let doc = format!(" Registers the consumer `{}`.", self::name(name));
     let vis = at(vis.to_token_stream(), span);
     quote_spanned! {span=>
         #(#attrs)*

@@ -5,6 +5,8 @@ mod consumer;
 mod dead_letter_consumer;
 pub(crate) mod retryable_error;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -21,7 +23,7 @@ use crate::{fallback, parse, root};
 struct Attribute {
     name: &'static str,
     read: fn(TokenStream, &mut Sink) -> Args,
-    check: fn(&Args, &str, Place, &mut Sink) -> Option<Consumer>,
+    check: fn(&Args, &str, Option<Place>, &mut Sink) -> Option<Consumer>,
     expand: fn(&Consumer, &Handler, &TokenStream) -> TokenStream,
 }
 
@@ -46,7 +48,7 @@ fn annotated(attribute: &Attribute, args: TokenStream, item: &TokenStream) -> To
 }
 
 fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &mut Sink) -> TokenStream {
-    let place = Place::of(&args.clone().into_iter().collect::<Vec<_>>(), Span::call_site());
+    let place = (!args.is_empty()).then(|| Place::of_syntax(&args));
     let args = (attribute.read)(args, sink);
     let root = root::find(args.root.value(), sink);
     let Some(function) = function(attribute, item, sink) else {
@@ -62,7 +64,12 @@ fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &m
         return TokenStream::new();
     }
     let consumer = (attribute.check)(&args, &companion::name(&function.sig.ident), place, sink);
-    let handler = signature::handler(&function, sink);
+    if let Some((at, message)) = signature::is_a_method(&function.sig) {
+        // In an `impl` there can be no companion.
+        sink.error(at, message);
+        return TokenStream::new();
+    }
+    let handler = signature::handler(&function, args.classify.get(), sink);
     match (consumer, handler) {
         (Some(consumer), Some(handler)) if sink.is_empty() => (attribute.expand)(&consumer, &handler, &root),
         _ => fallback::consumer(&function.sig.ident, Some(&function), &root),
@@ -98,7 +105,7 @@ pub(crate) fn retryable_error(input: TokenStream) -> TokenStream {
     let mut sink = Sink::default();
     let checked = classes::error_type(&input, &mut sink);
     let root = root::find(checked.root.as_ref(), &mut sink);
-    let wiring = if sink.is_empty() {
+    let wiring = if sink.is_empty() && checked.complete {
         retryable_error::expand(&checked.error, &root)
     } else {
         fallback::retryable_error(&checked.error, &root)

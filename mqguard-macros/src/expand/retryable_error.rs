@@ -11,7 +11,7 @@ use crate::model::{Arm, Class, ErrorType};
 /// One arm for each variant.
 pub(crate) fn expand(error: &ErrorType, root: &TokenStream) -> TokenStream {
     let private = &quote!(#root::__private);
-    let arms = error.arms.iter().map(|arm| self::arm(arm, private));
+    let arms = error.arms.iter().map(|arm| self::arm(arm, root, private));
     let body = if error.arms.is_empty() { quote!(match *self {}) } else { quote!(match self { #(#arms)* }) };
     implementation(error, &body, private)
 }
@@ -33,7 +33,7 @@ pub(crate) fn implementation(error: &ErrorType, body: &TokenStream, private: &To
     }
 }
 
-fn arm(arm: &Arm, private: &TokenStream) -> TokenStream {
+fn arm(arm: &Arm, root: &TokenStream, private: &TokenStream) -> TokenStream {
     let path = match &arm.variant {
         Some(variant) => quote!(Self::#variant),
         None => quote!(Self),
@@ -46,10 +46,11 @@ fn arm(arm: &Arm, private: &TokenStream) -> TokenStream {
             let (delay, kind) = (duration(*delay, private), if *uncounted { quote!(Later) } else { quote!(After) });
             quote!(#path { .. } => #private::Retry::#kind(#delay),)
         }
-        Class::AfterField { field, at, uncounted } => {
-            let name = Ident::new("__after", *at);
+        Class::AfterField { field, ty, uncounted } => {
+            let name = Ident::new("__after", ty.span());
             let (binding, function) = (binding(field, &name), if *uncounted { quote!(later) } else { quote!(after) });
-            quote!(#binding => #private::#function(#name),)
+            let wait = quote_spanned!(ty.span()=> <#ty as #root::RetryAfter>::retry_after(#name));
+            quote!(#binding => #private::#function(&#wait),)
         }
         Class::Inherit { field, ty } => {
             let name = Ident::new("__source", ty.span());

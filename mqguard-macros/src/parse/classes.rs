@@ -5,8 +5,10 @@ use std::time::Duration;
 use proc_macro2::{Span, TokenTree};
 use syn::{Attribute, Lit, Member, Meta, Path};
 
+use super::consumer::DELAYS;
 use super::entries::{Entry, Value, each_entry};
-use super::value::{self, Slot};
+use super::slot::Slot;
+use super::value;
 use super::{duration, keys, text_of};
 use crate::diag::{Place, Sink};
 
@@ -141,7 +143,6 @@ fn flag(entry: &Entry, sink: &mut Sink) -> Option<()> {
 
 /// A field, or a duration as text.
 fn after(entry: &Entry, sink: &mut Sink) -> Option<After> {
-    let longest = Duration::from_secs(30 * 24 * 3600);
     match &entry.value {
         Value::Assigned(tokens) => match field(tokens) {
             Some((member, at)) => Some(After::Field(member, at)),
@@ -152,10 +153,10 @@ fn after(entry: &Entry, sink: &mut Sink) -> Option<After> {
                     sink.error(entry.value_at(), format!("a field is named without quotes: write `after = {name}`"));
                     None
                 }
-                _ => value::duration(entry, &(Duration::ZERO..=longest), sink).map(After::Fixed),
+                _ => value::duration(entry, &DELAYS, sink).map(After::Fixed),
             },
         },
-        _ => value::duration(entry, &(Duration::ZERO..=longest), sink).map(After::Fixed),
+        _ => value::duration(entry, &DELAYS, sink).map(After::Fixed),
     }
 }
 

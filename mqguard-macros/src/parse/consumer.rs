@@ -1,6 +1,5 @@
 //! The arguments of `#[consumer]` and `#[dead_letter_consumer]`.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use proc_macro2::{Span, TokenStream};
@@ -8,17 +7,21 @@ use syn::Path;
 
 use super::entries::{Entry, Value, each_entry};
 use super::keys;
-use super::value::{self, KeySource, Slot};
+use super::slot::Slot;
+use super::value::{self, Bounds, KeySource};
 use crate::diag::Sink;
 
 const DAY: u64 = 24 * 3600;
-const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(30 * DAY);
-const SPANS: RangeInclusive<Duration> = Duration::from_secs(1)..=MAX_SPAN;
+pub(crate) const DELAYS: Bounds = Bounds { least: Duration::ZERO, most: Duration::from_secs(30 * DAY), why: "" };
+const SPANS: Bounds = Bounds { least: Duration::from_secs(1), most: MAX_SPAN, why: "" };
 /// The longest `within` and `ttl`.
 pub(crate) const MAX_SPAN: Duration = Duration::from_secs(366 * DAY);
-/// RabbitMQ itself takes a delivery back after 30 minutes.
-const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(29 * 60);
-const LEASES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
+const TIMEOUTS: Bounds = Bounds {
+    least: Duration::from_millis(1),
+    most: Duration::from_secs(29 * 60),
+    why: " (after 30m RabbitMQ itself takes the message away)",
+};
+const LEASES: Bounds = Bounds { least: Duration::from_secs(1), most: Duration::from_secs(3600), why: "" };
 
 /// What `#[consumer(...)]` or `#[dead_letter_consumer(...)]` says, before it is checked as a whole.
 #[derive(Default)]
@@ -56,6 +59,8 @@ pub(crate) struct RetryArgs {
     pub(crate) jitter: Slot<f64>,
     pub(crate) schedule: Slot<Vec<Duration>>,
     pub(crate) within: Slot<Duration>,
+    /// Keys in it that belong elsewhere.
+    pub(crate) misplaced: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -125,10 +130,12 @@ fn fault(entry: &Entry, sink: &mut Sink) -> Option<&'static str> {
 fn dlq(entry: &Entry, sink: &mut Sink) -> Option<DlqArgs> {
     let mut args = DlqArgs::default();
     match &entry.value {
-        Value::Listed(group) => each_entry(&keys::DLQ, group.stream(), sink, |entry, sink| match entry.key.name {
-            "queue" => args.queue.read(entry, sink, value::text),
-            _ => args.exchange.read(entry, sink, value::text),
-        }),
+        Value::Listed(group) => {
+            each_entry(&keys::DLQ, group.stream(), sink, |entry, sink| match entry.key.name {
+                "queue" => args.queue.read(entry, sink, value::text),
+                _ => args.exchange.read(entry, sink, value::text),
+            });
+        }
         Value::Assigned(_) | Value::Nothing => args.queue.read(entry, sink, value::text),
     }
     Some(args)
@@ -136,7 +143,7 @@ fn dlq(entry: &Entry, sink: &mut Sink) -> Option<DlqArgs> {
 
 fn retry(entry: &Entry, sink: &mut Sink) -> Option<RetryArgs> {
     let mut args = RetryArgs::default();
-    each_entry(&keys::RETRY, value::list(entry, sink)?, sink, |entry, sink| match entry.key.name {
+    let misplaced = each_entry(&keys::RETRY, value::list(entry, sink)?, sink, |entry, sink| match entry.key.name {
         "max" => args.max.read(entry, sink, |entry, sink| {
             value::whole(entry, &(1..=1000), ": leave `retry` out when nothing shall be tried again", sink)
         }),
@@ -149,7 +156,7 @@ fn retry(entry: &Entry, sink: &mut Sink) -> Option<RetryArgs> {
         "schedule" => args.schedule.read(entry, sink, |entry, sink| value::durations(entry, &DELAYS, sink)),
         _ => args.within.read(entry, sink, |entry, sink| value::duration(entry, &SPANS, sink)),
     });
-    Some(args)
+    Some(RetryArgs { misplaced, ..args })
 }
 
 fn idempotent(entry: &Entry, sink: &mut Sink) -> Option<IdempotentArgs> {

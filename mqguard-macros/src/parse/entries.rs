@@ -1,6 +1,6 @@
 //! The text of an attribute, entry by entry: `key`, `key = value`, `key(...)`.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 
 use super::keys::{Key, Level, Lookup};
 use crate::diag::{Place, Sink};
@@ -73,8 +73,16 @@ pub(crate) fn is_punct(token: &TokenTree, char: char) -> bool {
 }
 
 /// Reads a list of keys and hands each entry that is well formed to `take`. After a fault it goes on behind the next comma.
-pub(crate) fn each_entry(level: &'static Level, tokens: TokenStream, sink: &mut Sink, mut take: impl FnMut(&Entry, &mut Sink)) {
-    for (mut part, comma) in split_at_commas(visible(tokens)) {
+///
+/// Returns the keys that belong at another level.
+pub(crate) fn each_entry(
+    level: &'static Level,
+    tokens: TokenStream,
+    sink: &mut Sink,
+    mut take: impl FnMut(&Entry, &mut Sink),
+) -> Vec<String> {
+    let mut misplaced = Vec::new();
+    for (mut part, comma) in split_at_commas(semicolons_to_commas(visible(tokens), sink)) {
         if part.is_empty() {
             sink.error(comma.unwrap_or_else(Span::call_site), "there is nothing before this comma: remove it");
         }
@@ -87,10 +95,25 @@ pub(crate) fn each_entry(level: &'static Level, tokens: TokenStream, sink: &mut 
                 // The key is a guess. What is wrong inside its list is a mistake of its own; for a single value one message is enough.
                 Lookup::Near(key) if matches!(value, Value::Listed(_)) => take(&Entry { key, at, value }, sink),
                 Lookup::Near(key) => take(&Entry { key, at, value }, &mut Sink::default()),
+                Lookup::Misplaced => misplaced.push(key.to_string()),
                 Lookup::Unknown => {}
             }
         }
     }
+    misplaced
+}
+
+fn semicolons_to_commas(tokens: Vec<TokenTree>, sink: &mut Sink) -> Vec<TokenTree> {
+    let mut to_comma = |token: TokenTree| {
+        if !is_punct(&token, ';') {
+            return token;
+        }
+        sink.error(token.span(), "entries are separated by commas: write `,` and not `;`");
+        let mut comma = Punct::new(',', Spacing::Alone);
+        comma.set_span(token.span());
+        TokenTree::Punct(comma)
+    };
+    tokens.into_iter().map(&mut to_comma).collect()
 }
 
 /// Splits at commas outside of `::<...>`; an empty last part is not there. With each part comes the comma behind it.
@@ -121,8 +144,7 @@ fn next_entry(level: &Level, mut tokens: Vec<TokenTree>, sink: &mut Sink) -> Opt
     let first = tokens.remove(0);
     let TokenTree::Ident(key) = first else {
         tokens.insert(0, first);
-        no_key(level, &tokens, sink);
-        return None;
+        return lone_value(level, tokens, sink);
     };
     let Some(second) = tokens.first().cloned() else {
         return Some((key, Value::Nothing, tokens));
@@ -138,6 +160,9 @@ fn next_entry(level: &Level, mut tokens: Vec<TokenTree>, sink: &mut Sink) -> Opt
         }
         _ => {
             let tokens = equals_sign(level, &key, tokens, sink)?;
+            if tokens.is_empty() {
+                return Some((key, Value::Nothing, tokens));
+            }
             let end = (1..tokens.len()).find(|&i| starts_entry(&tokens, i)).unwrap_or(tokens.len());
             let (value, rest) = tokens.split_at(end);
             missing_comma(rest, sink)?;
@@ -149,15 +174,18 @@ fn next_entry(level: &Level, mut tokens: Vec<TokenTree>, sink: &mut Sink) -> Opt
 /// Takes the `=` off `tokens`, which stand behind `key`. Reports what else stands in its place.
 fn equals_sign(level: &Level, key: &Ident, mut tokens: Vec<TokenTree>, sink: &mut Sink) -> Option<Vec<TokenTree>> {
     let place = Place::of(&tokens, key.span());
-    let sign = tokens.iter().take_while(|token| is_punct(token, '=') || is_punct(token, '>') || is_punct(token, ':')).count();
+    let next_is = |i: usize, char: char| tokens.get(i).is_some_and(|token| is_punct(token, char));
+    let sign = match () {
+        () if next_is(0, ':') && next_is(1, ':') => 0,
+        () if next_is(0, ':') => 1 + usize::from(next_is(1, '=')),
+        () if next_is(0, '=') => 1 + usize::from(next_is(1, '=') || next_is(1, '>')),
+        () => 0,
+    };
     let written = compact(&tokens[..sign]);
     let behind = tokens.split_off(sign);
-    if behind.is_empty() {
-        sink.error(place, format!("a value is missing: write `{}`", level.sample(&key.to_string())));
-        return None;
-    }
     match written.as_str() {
         "=" => {}
+        _ if behind.is_empty() => {}
         ":" | "==" | "=>" | ":=" => {
             sink.error(Place::of(&tokens, key.span()), format!("write `=` and not `{written}`: `{key} = {}`", compact(&behind)));
         }
@@ -199,15 +227,20 @@ fn missing_comma(rest: &[TokenTree], sink: &mut Sink) -> Option<()> {
     }
 }
 
+/// A value without a key is taken for that of the first key, and reported.
+fn lone_value(level: &Level, tokens: Vec<TokenTree>, sink: &mut Sink) -> Option<(Ident, Value, Vec<TokenTree>)> {
+    let [TokenTree::Literal(literal)] = tokens.as_slice() else {
+        no_key(level, &tokens, sink);
+        return None;
+    };
+    let first = level.keys[0].name;
+    sink.error(literal.span(), format!("a value needs its key: write `{first} = {literal}`"));
+    Some((Ident::new(first, literal.span()), Value::Assigned(tokens), Vec::new()))
+}
+
 /// Reports tokens that are not an entry.
 fn no_key(level: &Level, tokens: &[TokenTree], sink: &mut Sink) {
-    let place = Place::of(tokens, Span::call_site());
-    let text = compact(tokens);
-    if let [TokenTree::Literal(literal)] = tokens {
-        let first = level.keys[0].name;
-        sink.error(place, format!("a value needs its key: write `{first} = {literal}`"));
-    } else {
-        let sample = level.keys[0].sample;
-        sink.error(place, format!("`{text}` is not a key of {}: an entry is written `{sample}`", level.name));
-    }
+    let (text, sample) = (compact(tokens), level.keys[0].sample);
+    let message = format!("`{text}` is not a key of {}: an entry is written `{sample}`", level.name);
+    sink.error(Place::of(tokens, Span::call_site()), message);
 }

@@ -45,6 +45,10 @@ pub(crate) fn kind_of(item: &TokenStream) -> Option<&'static str> {
         TokenTree::Ident(word) => Some(word.to_string()),
         _ => None,
     });
-    let words: Vec<String> = words.take_while(|word| word != "fn").collect();
+    let words: Vec<String> = words.collect();
+    if !words.iter().any(|word| word == "fn") && words.iter().any(|word| word == "const") {
+        return Some("a constant");
+    }
+    let words: Vec<String> = words.into_iter().take_while(|word| word != "fn").collect();
     words.iter().find_map(|word| KINDS.iter().find(|(keyword, _)| keyword == word)).map(|&(_, kind)| kind)
 }

@@ -16,10 +16,18 @@ pub(crate) struct Level {
     pub(crate) name: &'static str,
     /// The first is the one that a lone value is taken for.
     pub(crate) keys: &'static [Key],
-    /// What people write who know it by another name, and what to tell them.
-    pub(crate) hints: &'static [(&'static [&'static str], &'static str)],
+    /// What people write who know a key by another name.
+    pub(crate) hints: &'static [Hint],
     /// Where else a key may belong.
     pub(crate) related: &'static [&'static Level],
+}
+
+/// Words that are no keys, and what to tell those who write them.
+pub(crate) struct Hint {
+    words: &'static [&'static str],
+    advice: &'static str,
+    /// The key that is meant; without one the advice is the whole message.
+    key: Option<&'static str>,
 }
 
 /// What a word means at a level. All but `Known` have been reported.
@@ -27,6 +35,8 @@ pub(crate) enum Lookup {
     Known(&'static Key),
     /// Not a key, but near to this one.
     Near(&'static Key),
+    /// A key of another level.
+    Misplaced,
     Unknown,
 }
 
@@ -39,12 +49,6 @@ impl Level {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// How an entry with `key` looks.
-    pub(crate) fn sample(&self, key: &str) -> String {
-        let known = self.key(key).or_else(|| self.key(nearest(key, self.names())?));
-        known.map_or_else(|| format!("{key} = ..."), |key| key.sample.to_owned())
-    }
-
     /// Finds the key; reports a word that is none.
     pub(crate) fn lookup(&'static self, word: &Ident, sink: &mut Sink) -> Lookup {
         let name = word.to_string();
@@ -52,20 +56,35 @@ impl Level {
             return Lookup::Known(key);
         }
         let allowed = format!("allowed here: {}", self.names().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "));
-        if let Some((_, hint)) = self.hints.iter().find(|(words, _)| words.contains(&name.as_str())) {
-            sink.error(word.span(), format!("there is no key `{name}` in {}: {hint}", self.name));
-            return Lookup::Unknown;
+        if let Some(hint) = self.hints.iter().find(|hint| hint.words.contains(&name.as_str())) {
+            let advice = hint.advice;
+            let Some(key) = hint.key else {
+                sink.error(word.span(), format!("{advice}; remove `{name}`"));
+                return Lookup::Unknown;
+            };
+            sink.error(word.span(), format!("there is no key `{name}` in {}: write `{advice}`", self.name));
+            return self.key(key).map_or(Lookup::Unknown, Lookup::Near);
         }
         let homes: Vec<&str> = self.related.iter().filter(|level| level.key(&name).is_some()).map(|level| level.name).collect();
         if !homes.is_empty() {
             sink.error(word.span(), format!("`{name}` belongs in {}, not in {}", alternatives(homes, ""), self.name));
-            return Lookup::Unknown;
+            return Lookup::Misplaced;
         }
         let near = nearest(&name, self.names()).and_then(|near| self.key(near));
         let question = near.map_or_else(String::new, |near| format!(": did you mean `{}`?", near.name));
         sink.error(word.span(), format!("unknown key `{name}` in {}{question}\n{allowed}", self.name));
         near.map_or(Lookup::Unknown, Lookup::Near)
     }
+}
+
+/// What a key is called elsewhere.
+const fn also(words: &'static [&'static str], key: &'static str, advice: &'static str) -> Hint {
+    Hint { words, advice, key: Some(key) }
+}
+
+/// What there is no key for.
+const fn never(words: &'static [&'static str], advice: &'static str) -> Hint {
+    Hint { words, advice, key: None }
 }
 
 macro_rules! keys {
@@ -93,16 +112,21 @@ pub(crate) static CONSUMER: Level = Level {
         "crate": "crate = path::to::mqguard",
     },
     hints: &[
-        (
+        also(
             &["retries", "max_retries", "max_attempts", "attempts", "backoff"],
-            r#"retries are written `retry(max = 3, delay = "5s", factor = 2)`"#,
+            "retry",
+            r#"retry(max = 3, delay = "5s", factor = 2)"#,
         ),
-        (&["dead_letter", "dead_letter_queue", "dead_letters", "dlx", "dlx_queue"], r#"write `dlq = "dlq.order.process"`"#),
-        (&["exchange", "routing_key", "binding", "bindings"], r#"write `bind(exchange = "orders", routing_key = "order.*")`"#),
-        (&["workers", "threads", "parallelism", "max_concurrency"], "write `concurrency = 8`"),
-        (&["qos", "prefetch_count"], "write `prefetch = 32`"),
-        (&["dedup", "deduplicate", "idempotency", "unique"], r#"write `idempotent = "redis"`"#),
-        (&["name", "topic"], r#"write `queue = "order.process"`"#),
+        also(&["dead_letter", "dead_letter_queue", "dead_letters", "dlx", "dlx_queue"], "dlq", r#"dlq = "dlq.order.process""#),
+        also(
+            &["exchange", "routing_key", "binding", "bindings"],
+            "bind",
+            r#"bind(exchange = "orders", routing_key = "order.*")"#,
+        ),
+        also(&["workers", "threads", "parallelism", "max_concurrency"], "concurrency", "concurrency = 8"),
+        also(&["qos", "prefetch_count"], "prefetch", "prefetch = 32"),
+        also(&["dedup", "deduplicate", "idempotency", "unique"], "idempotent", r#"idempotent = "redis""#),
+        also(&["name", "topic"], "queue", r#"queue = "order.process""#),
     ],
     related: &[&RETRY, &IDEMPOTENT, &BIND],
 };
@@ -117,7 +141,7 @@ pub(crate) static DEAD_LETTER_CONSUMER: Level = Level {
         "timeout": r#"timeout = "5m""#,
         "crate": "crate = path::to::mqguard",
     },
-    hints: &[(
+    hints: &[never(
         &["retry", "idempotent", "dlq", "on_timeout", "on_panic"],
         "a dead-letter consumer never retries or dead-letters: a failing letter stays in its queue",
     )],
@@ -136,15 +160,12 @@ pub(crate) static RETRY: Level = Level {
         "within": r#"within = "10m""#,
     },
     hints: &[
-        (
-            &["attempts", "retries", "max_attempts", "max_retries", "times", "count"],
-            "write `max = 3`, the retries after the first run",
-        ),
-        (&["multiplier", "backoff", "exponent", "base"], "write `factor = 2`"),
-        (&["interval", "initial_delay", "min_delay", "wait", "initial"], r#"write `delay = "5s"`"#),
-        (&["max_interval", "cap", "max_wait"], r#"write `max_delay = "1m"`"#),
-        (&["delays", "steps"], r#"write `schedule = ["1s", "10s", "1m"]`"#),
-        (&["deadline", "max_elapsed", "ttl"], r#"write `within = "10m"`"#),
+        also(&["attempts", "retries", "max_attempts", "max_retries", "times", "count"], "max", "max = 3"),
+        also(&["multiplier", "backoff", "exponent", "base"], "factor", "factor = 2"),
+        also(&["interval", "initial_delay", "min_delay", "wait", "initial"], "delay", r#"delay = "5s""#),
+        also(&["max_interval", "cap", "max_wait"], "max_delay", r#"max_delay = "1m""#),
+        also(&["delays", "steps"], "schedule", r#"schedule = ["1s", "10s", "1m"]"#),
+        also(&["deadline", "max_elapsed", "ttl"], "within", r#"within = "10m""#),
     ],
     related: &[&CONSUMER],
 };
@@ -156,8 +177,8 @@ pub(crate) static DLQ: Level = Level {
         "exchange": r#"exchange = "dlx.exchange""#,
     },
     hints: &[
-        (&["name"], r#"write `queue = "dlq.order.process"`"#),
-        (&["routing_key"], "the dead-letter queue is bound by its own name"),
+        also(&["name"], "queue", r#"queue = "dlq.order.process""#),
+        never(&["routing_key"], "the dead-letter queue is bound by its own name"),
     ],
     related: &[],
 };
@@ -173,10 +194,10 @@ pub(crate) static IDEMPOTENT: Level = Level {
         "missing_id": r#"missing_id = "dead_letter""#,
     },
     hints: &[
-        (&["expire", "expires", "expiry", "retention", "keep"], r#"write `ttl = "24h"`"#),
-        (&["id", "field", "business_key"], r#"write `key = "order_id"`"#),
-        (&["backend", "strategy"], r#"write `store = "redis"`"#),
-        (&["lock", "lock_ttl"], r#"write `lease = "30s"`"#),
+        also(&["expire", "expires", "expiry", "retention", "keep"], "ttl", r#"ttl = "24h""#),
+        also(&["id", "field", "business_key"], "key", r#"key = "order_id""#),
+        also(&["backend", "strategy"], "store", r#"store = "redis""#),
+        also(&["lock", "lock_ttl"], "lease", r#"lease = "30s""#),
     ],
     related: &[&CONSUMER],
 };
@@ -189,8 +210,8 @@ pub(crate) static BIND: Level = Level {
         "routing_key": r#"routing_key = "order.*""#,
     },
     hints: &[
-        (&["key", "routing", "pattern"], r#"write `routing_key = "order.*"`"#),
-        (&["type", "exchange_type"], r#"write `kind = "topic"`"#),
+        also(&["key", "routing", "pattern"], "routing_key", r#"routing_key = "order.*""#),
+        also(&["type", "exchange_type"], "kind", r#"kind = "topic""#),
     ],
     related: &[],
 };
@@ -201,15 +222,15 @@ pub(crate) const STORES: &[&str] = &["memory", "redis"];
 pub(crate) static RETRYABLE: Level = Level {
     name: "`#[retryable]`",
     keys: keys! {
-        "after": "after = retry_after",
+        "after": r#"after = "30s""#,
         "uncounted": "uncounted",
         "inherit": "inherit",
         "crate": "crate = path::to::mqguard",
     },
     hints: &[
-        (&["delay", "retry_after", "wait"], r#"write `after = field` or `after = "30s"`"#),
-        (&["source", "from", "transparent"], "write `inherit` to ask the wrapped error"),
-        (&["max", "factor", "jitter"], "how often and how fast is said by the consumer: `retry(max = 3, delay = \"5s\")`"),
+        also(&["delay", "retry_after", "wait"], "after", r#"after = "30s"` or `after = field"#),
+        also(&["source", "from", "transparent"], "inherit", "inherit"),
+        never(&["max", "factor", "jitter"], "how often and how fast is said by the consumer, `retry(max = 3, delay = \"5s\")`"),
     ],
     related: &[],
 };

@@ -6,6 +6,7 @@ pub(crate) mod duration;
 mod entries;
 pub(crate) mod function;
 mod keys;
+pub(crate) mod slot;
 pub(crate) mod value;
 
 pub(crate) use entries::visible;

@@ -13,68 +13,19 @@ use super::duration;
 use super::entries::{Entry, Value, compact, is_punct, split_at_commas, visible};
 use crate::diag::{Place, Sink, alternatives, nearest};
 
-/// A value that was read, with its place in the source.
-#[derive(Debug, Clone)]
-pub(crate) struct Given<T> {
-    /// Where its key is.
-    pub(crate) key: Span,
-    /// Where it is itself.
-    pub(crate) at: Place,
-    /// The entry as the user wrote it.
-    pub(crate) text: String,
-    pub(crate) value: T,
-}
-
-/// What is known of a key: not given, given but unreadable, or a value.
-#[derive(Debug)]
-pub(crate) struct Slot<T> {
-    first: Option<String>,
-    value: Option<Given<T>>,
-}
-
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Self { first: None, value: None }
-    }
-}
-
-impl<T> Slot<T> {
-    /// Reads the entry into the slot; a key that was there before is reported.
-    pub(crate) fn read(&mut self, entry: &Entry, sink: &mut Sink, read: impl FnOnce(&Entry, &mut Sink) -> Option<T>) {
-        let text = entry.text();
-        if let Some(first) = &self.first {
-            let name = entry.key.name;
-            sink.error(entry.at, format!("`{name}` is given twice (first as `{first}`): keep one of the two"));
-            return;
-        }
-        self.first = Some(text.clone());
-        self.value = read(entry, sink).map(|value| Given { key: entry.at, at: entry.value_at(), text, value });
-    }
-
-    /// Whether the key was written, readable or not.
-    pub(crate) fn is_given(&self) -> bool {
-        self.first.is_some()
-    }
-
-    pub(crate) fn get(&self) -> Option<&Given<T>> {
-        self.value.as_ref()
-    }
-
-    /// Takes the value out; the key stays given.
-    pub(crate) fn take(&mut self) -> Option<Given<T>> {
-        self.value.take()
-    }
-
-    pub(crate) fn value(&self) -> Option<&T> {
-        self.value.as_ref().map(|given| &given.value)
-    }
+/// How long a duration may be.
+pub(crate) struct Bounds {
+    pub(crate) least: Duration,
+    pub(crate) most: Duration,
+    /// Why not longer, for a message.
+    pub(crate) why: &'static str,
 }
 
 /// A part of a value, with the line to write when it is wrong.
 struct Operand<'a> {
     tokens: &'a [TokenTree],
     at: Place,
-    /// The key, for messages.
+    /// What messages call it: the key, or a part of its value.
     name: &'a str,
     /// Makes a line out of a value.
     line: &'a dyn Fn(&dyn Display) -> String,
@@ -105,12 +56,10 @@ impl Operand<'_> {
     fn wrong(&self, what: &str, line: &str, sink: &mut Sink) {
         let (name, sample) = (self.name, self.sample);
         if self.is_expression() {
-            sink.error(
-                self.at,
-                format!("`{name}` is read before the program is compiled: write {what} itself, as in `{sample}`"),
-            );
+            let why = "is read at compile time, it cannot be a constant or a call";
+            sink.error(self.at, format!("{name} {why}: write the value itself, as in `{sample}`"));
         } else {
-            sink.error(self.at, format!("`{name}` takes {what}: write `{line}`"));
+            sink.error(self.at, format!("{name} takes {what}: write `{line}`"));
         }
     }
 
@@ -124,12 +73,19 @@ impl Operand<'_> {
         None
     }
 
-    fn duration(&self, range: &RangeInclusive<Duration>, sink: &mut Sink) -> Option<Duration> {
+    fn duration(&self, bounds: &Bounds, sink: &mut Sink) -> Option<Duration> {
         const WHAT: &str = "a text with a number and its unit";
         let text = match self.literal() {
             Some(Lit::Str(text)) => text.value(),
             Some(Lit::Int(number)) if number.suffix().is_empty() => {
-                self.wrong(WHAT, &(self.line)(&format_args!("\"{}s\"", number.base10_digits())), sink);
+                // Whole thousands are most likely milliseconds.
+                let unit = if number.base10_digits().ends_with("000") { "ms" } else { "s" };
+                self.wrong(WHAT, &(self.line)(&format_args!("\"{}{unit}\"", number.base10_digits())), sink);
+                return None;
+            }
+            Some(Lit::Float(number)) if number.suffix().is_empty() => {
+                let seconds = duration::suggestion(&format!("{}s", number.base10_digits())).unwrap_or_default();
+                self.wrong(WHAT, &(self.line)(&format_args!("\"{seconds}\"")), sink);
                 return None;
             }
             _ => {
@@ -144,12 +100,14 @@ impl Operand<'_> {
             }
         };
         match duration::parse(&text) {
-            Ok(duration) if range.contains(&duration) => return Some(duration),
+            Ok(duration) if (bounds.least..=bounds.most).contains(&duration) => return Some(duration),
             Ok(duration) => {
-                let (least, most) = (duration::print(*range.start()), duration::print(*range.end()));
-                let bound =
-                    if duration < *range.start() { format!("at least \"{least}\"") } else { format!("at most \"{most}\"") };
-                sink.error(self.at, format!("`{}` is {bound}, not \"{text}\"", self.name));
+                let bound = if duration < bounds.least {
+                    format!("at least \"{}\"", duration::print(bounds.least))
+                } else {
+                    format!("at most \"{}\"{}", duration::print(bounds.most), bounds.why)
+                };
+                sink.error(self.at, format!("{} is {bound}, not \"{text}\"", self.name));
             }
             Err(problem) => sink.error(self.at, format!("\"{text}\" {problem}")),
         }
@@ -162,7 +120,10 @@ fn operand<T>(entry: &Entry, sink: &mut Sink, read: impl FnOnce(&Operand<'_>, &m
     let (name, sample) = (entry.key.name, entry.key.sample);
     let line = |value: &dyn Display| format!("{name} = {value}");
     match &entry.value {
-        Value::Assigned(tokens) => read(&Operand { tokens, at: entry.value_at(), name, line: &line, sample }, sink),
+        Value::Assigned(tokens) => {
+            let name = &format!("`{name}`");
+            read(&Operand { tokens, at: entry.value_at(), name, line: &line, sample }, sink)
+        }
         Value::Nothing => {
             sink.error(entry.at, format!("`{name}` needs a value: write `{sample}`"));
             None
@@ -182,21 +143,31 @@ pub(crate) fn text(entry: &Entry, sink: &mut Sink) -> Option<String> {
 }
 
 /// A duration as text.
-pub(crate) fn duration(entry: &Entry, range: &RangeInclusive<Duration>, sink: &mut Sink) -> Option<Duration> {
-    operand(entry, sink, |operand, sink| operand.duration(range, sink))
+pub(crate) fn duration(entry: &Entry, bounds: &Bounds, sink: &mut Sink) -> Option<Duration> {
+    operand(entry, sink, |operand, sink| operand.duration(bounds, sink))
 }
 
 /// `["1s", "10s"]`: durations in brackets.
-pub(crate) fn durations(entry: &Entry, range: &RangeInclusive<Duration>, sink: &mut Sink) -> Option<Vec<Duration>> {
+pub(crate) fn durations(entry: &Entry, bounds: &Bounds, sink: &mut Sink) -> Option<Vec<Duration>> {
+    if let Value::Listed(group) = &entry.value {
+        let list = compact(&visible(group.stream()));
+        let list = if list.is_empty() { "\"1s\", \"10s\", \"1m\"".to_owned() } else { list };
+        sink.error(entry.value_at(), format!("`{0}` takes a list in square brackets: write `{0} = [{list}]`", entry.key.name));
+        return None;
+    }
     operand(entry, sink, |whole, sink| {
         let [TokenTree::Group(group)] = whole.tokens else {
             let texts = compact(whole.tokens);
             let texts: Vec<String> = texts.trim_matches('"').split(',').map(|text| format!("\"{}\"", text.trim())).collect();
-            whole.wrong("a list in brackets", &(whole.line)(&format_args!("[{}]", texts.join(", "))), sink);
+            whole.wrong("a list in square brackets", &(whole.line)(&format_args!("[{}]", texts.join(", "))), sink);
             return None;
         };
         if group.delimiter() != Delimiter::Bracket {
-            sink.error(whole.at, format!("a list of delays stands in square brackets: write `{}`", whole.sample));
+            let list = compact(&visible(group.stream()));
+            sink.error(
+                whole.at,
+                format!("{} takes a list in square brackets: write `{}`", whole.name, (whole.line)(&format_args!("[{list}]"))),
+            );
             return None;
         }
         let mut durations = Vec::new();
@@ -205,8 +176,8 @@ pub(crate) fn durations(entry: &Entry, range: &RangeInclusive<Duration>, sink: &
         for (tokens, _) in parts {
             let at = Place::of(&tokens, group.span());
             let line = |value: &dyn Display| value.to_string();
-            let item = Operand { tokens: &tokens, at, name: whole.name, line: &line, sample: "\"5s\"" };
-            durations.extend(item.duration(range, sink));
+            let item = Operand { tokens: &tokens, at, name: "a delay", line: &line, sample: "\"5s\"" };
+            durations.extend(item.duration(bounds, sink));
         }
         (durations.len() == count).then_some(durations)
     })
@@ -222,16 +193,19 @@ pub(crate) fn whole(entry: &Entry, range: &RangeInclusive<u32>, below: &str, sin
             Some(Lit::Int(number)) if number.suffix().is_empty() => match number.base10_parse::<u32>() {
                 Ok(number) if range.contains(&number) => return Some(number),
                 Ok(number) if number < *range.start() => {
-                    sink.error(operand.at, format!("`{}` takes {what}, not {written}{below}", operand.name));
+                    sink.error(operand.at, format!("{} takes {what}, not {written}{below}", operand.name));
                 }
-                _ => sink.error(operand.at, format!("`{}` takes {what}, not {written}", operand.name)),
+                _ => sink.error(operand.at, format!("{} takes {what}, not {written}", operand.name)),
             },
             Some(Lit::Int(number)) if in_range(number.base10_digits(), range) => {
                 operand.wrong(&what, &(operand.line)(&number.base10_digits()), sink);
             }
             Some(Lit::Str(_)) if in_range(&digits, range) => operand.wrong(&what, &(operand.line)(&digits), sink),
-            _ if operand.is_expression() => operand.wrong(&what, operand.sample, sink),
-            _ => sink.error(operand.at, format!("`{}` takes {what}, not {written}{below}", operand.name)),
+            _ if written.starts_with('-') => {
+                sink.error(operand.at, format!("{} takes {what}, not {written}{below}", operand.name))
+            }
+            Some(Lit::Float(_)) => sink.error(operand.at, format!("{} takes {what}, not {written}", operand.name)),
+            _ => operand.wrong(&what, operand.sample, sink),
         }
         None
     })
@@ -254,19 +228,22 @@ pub(crate) fn number(entry: &Entry, range: &RangeInclusive<f64>, hint: &str, sin
                 if let Some(number) = number.ok().filter(|number| range.contains(number)) {
                     return Some(number);
                 }
-                sink.error(operand.at, format!("`{}` takes {what}, not {written}{hint}", operand.name));
+                sink.error(operand.at, format!("{} takes {what}, not {written}{hint}", operand.name));
             }
             Some(Lit::Float(number)) if number.suffix().is_empty() => {
                 let number = number.base10_digits().parse::<f64>();
                 if let Some(number) = number.ok().filter(|number| range.contains(number)) {
                     return Some(number);
                 }
-                sink.error(operand.at, format!("`{}` takes {what}, not {written}{hint}", operand.name));
+                sink.error(operand.at, format!("{} takes {what}, not {written}{hint}", operand.name));
             }
             _ if operand.is_expression() => operand.wrong(&what, operand.sample, sink),
             _ => match percent.or_else(|| digits.parse().ok()).filter(|number| range.contains(number)) {
                 Some(number) => operand.wrong(&what, &(operand.line)(&number), sink),
-                None => sink.error(operand.at, format!("`{}` takes {what}, not {written}{hint}", operand.name)),
+                None if written.starts_with(|first: char| first.is_alphabetic() || first == '"') => {
+                    operand.wrong(&what, operand.sample, sink)
+                }
+                None => sink.error(operand.at, format!("{} takes {what}, not {written}{hint}", operand.name)),
             },
         }
         None
@@ -292,7 +269,7 @@ pub(crate) fn word(entry: &Entry, what: &str, words: &[&'static str], sink: &mut
             Some(near) => (operand.line)(&format_args!("\"{near}\"")),
             None => operand.sample.to_owned(),
         };
-        operand.wrong(&format!("one of {}", expected()), &line, sink);
+        operand.wrong(&expected(), &line, sink);
         None
     })
 }
@@ -314,11 +291,11 @@ fn read_path(operand: &Operand<'_>, what: &str, sink: &mut Sink) -> Option<syn::
     };
     match (quoted, operand.tokens) {
         (Some(path), _) => {
-            sink.error(operand.at, format!("`{name}` takes {what}, without quotes: write `{}`", (operand.line)(&path)))
+            sink.error(operand.at, format!("{name} takes {what}, without quotes: write `{}`", (operand.line)(&path)))
         }
         (None, [path @ .., TokenTree::Group(group)]) if !path.is_empty() && group.delimiter() == Delimiter::Parenthesis => {
             let line = (operand.line)(&compact(path));
-            sink.error(operand.at, format!("`{name}` takes {what} and does not call it here: write `{line}`"));
+            sink.error(operand.at, format!("{name} takes {what} and does not call it here: write `{line}`"));
         }
         _ => sink
             .error(operand.at, format!("`{name}` takes {what}, not `{}`: write `{}`", compact(operand.tokens), operand.sample)),
@@ -342,7 +319,8 @@ pub(crate) fn key_source(entry: &Entry, sink: &mut Sink) -> Option<KeySource> {
             let what = "a field in quotes or the name of a function";
             return read_path(operand, what, sink).map(KeySource::Function);
         };
-        let members: Option<Vec<_>> = text.value().split('.').map(|part| member(part, text.span())).collect();
+        let members: Option<Vec<_>> =
+            text.value().split('.').map(|part| member(part, Span::mixed_site().located_at(text.span()))).collect();
         if members.is_none() {
             let message = format!(
                 "\"{}\" is not a field of the message: write `{}`, or `key = \"customer.id\"` for one inside",

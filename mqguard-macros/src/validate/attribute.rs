@@ -9,12 +9,13 @@ use crate::diag::{Place, Sink};
 use crate::model::{Backoff, Binding, Consumer, DeadLetters, ExchangeKind, Fault, Idempotent, Identity, MissingId, Retry, Role};
 use crate::parse::consumer::{Args, BindArgs, DlqArgs, IdempotentArgs, MAX_SPAN, RetryArgs};
 use crate::parse::duration::{print, print_roughly};
-use crate::parse::value::{Given, Slot};
+use crate::parse::slot::{Given, Slot};
 
 /// AMQP's limit for names.
 const LONGEST_NAME: usize = 255;
 /// Leaves room for `.retry.<delay>`, the names of the hold queues.
 const LONGEST_NAME_WITH_HOLD_QUEUES: usize = 200;
+const DEFAULT_DLQ_PREFIX: &str = "dlq.";
 const DEFAULT_PREFETCH: u32 = 32;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 const DEFAULT_DELAY: Duration = Duration::from_secs(5);
@@ -22,11 +23,13 @@ const DEFAULT_TTL: Duration = Duration::from_secs(24 * 3600);
 const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
 /// Checks what `#[consumer]` says of the function `name`. `None` when something that cannot be left out is missing.
-pub(crate) fn consumer(args: &Args, name: &str, attribute: Place, sink: &mut Sink) -> Option<Consumer> {
+pub(crate) fn consumer(args: &Args, name: &str, attribute: Option<Place>, sink: &mut Sink) -> Option<Consumer> {
     queue_is_there(args, "consumer", name, attribute, sink);
     names(args, sink);
     reachable(args, sink);
-    if let (Some(given), false) = (args.retry.get(), args.dlq.is_given()) {
+    if let (Some(given), false) = (args.retry.get(), args.dlq.is_given())
+        && !given.value.misplaced.iter().any(|key| key == "dlq")
+    {
         let dlq = format!("dlq = \"dlq.{}\"", args.queue.value().map_or("<queue>", String::as_str));
         sink.error(
             given.key,
@@ -58,9 +61,11 @@ pub(crate) fn consumer(args: &Args, name: &str, attribute: Place, sink: &mut Sin
 }
 
 /// Checks what `#[dead_letter_consumer]` says.
-pub(crate) fn dead_letter_consumer(args: &Args, name: &str, attribute: Place, sink: &mut Sink) -> Option<Consumer> {
+pub(crate) fn dead_letter_consumer(args: &Args, name: &str, attribute: Option<Place>, sink: &mut Sink) -> Option<Consumer> {
     queue_is_there(args, "dead_letter_consumer", name, attribute, sink);
-    names(args, sink);
+    if let Some(queue) = args.queue.get() {
+        name_is_good(queue, "a queue", sink);
+    }
     reachable(args, sink);
     Some(Consumer {
         queue: args.queue.value()?.clone(),
@@ -84,30 +89,25 @@ fn fault(rule: &str) -> Fault {
     if rule == "fatal" { Fault::Fatal } else { Fault::Retry }
 }
 
-fn queue_is_there(args: &Args, attribute: &str, name: &str, at: Place, sink: &mut Sink) {
-    if !args.queue.is_given() {
-        let queue = if attribute == "consumer" { name.to_owned() } else { "dlq.order.process".to_owned() };
-        sink.error(at, format!("`queue` is missing: write `#[{attribute}(queue = \"{queue}\", ...)]`"));
+fn queue_is_there(args: &Args, attribute: &str, name: &str, at: Option<Place>, sink: &mut Sink) {
+    if args.queue.is_given() {
+        return;
     }
+    let queue = if attribute == "consumer" { name } else { "dlq.order.process" };
+    let more = if at.is_some() { ", ..." } else { "" };
+    let message = format!("`queue` is missing: write `#[{attribute}(queue = \"{queue}\"{more})]`");
+    sink.error(at.unwrap_or_else(|| Span::call_site().into()), message);
 }
 
+/// Checks the names of a consumer's queues.
 fn names(args: &Args, sink: &mut Sink) {
-    let holds = args.retry.is_given() || args.idempotent.is_given();
-    let limit = if holds { LONGEST_NAME_WITH_HOLD_QUEUES } else { LONGEST_NAME };
-    if let Some(queue) = args.queue.get()
-        && name_is_good(queue, "a queue", LONGEST_NAME, sink)
-        && queue.value.len() > limit
-    {
-        let length = queue.value.len();
-        let why = "the queues that waiting messages are kept in are named for it, `<queue>.retry.<delay>`";
-        sink.error(queue.at, format!("this name has {length} bytes, with retries it may have {limit}: {why}"));
-    }
+    queue_name(args, sink);
     let Some(dlq) = args.dlq.value() else { return };
     if let Some(exchange) = dlq.exchange.get() {
-        name_is_good(exchange, "a dead-letter exchange", LONGEST_NAME, sink);
+        name_is_good(exchange, "a dead-letter exchange", sink);
     }
     let Some(letters) = dlq.queue.get() else { return };
-    name_is_good(letters, "a dead-letter queue", LONGEST_NAME, sink);
+    name_is_good(letters, "a dead-letter queue", sink);
     if args.queue.value() == Some(&letters.value) {
         let queue = &letters.value;
         let why = "a dead letter would be consumed again at once";
@@ -115,9 +115,28 @@ fn names(args: &Args, sink: &mut Sink) {
     }
 }
 
+/// Checks that the queue's name leaves room for those of the queues that are named for it.
+fn queue_name(args: &Args, sink: &mut Sink) {
+    let Some(queue) = args.queue.get() else { return };
+    if !name_is_good(queue, "a queue", sink) {
+        return;
+    }
+    let length = queue.value.len();
+    let holds = args.retry.is_given() || args.idempotent.is_given();
+    if holds && length > LONGEST_NAME_WITH_HOLD_QUEUES {
+        let limit = LONGEST_NAME_WITH_HOLD_QUEUES;
+        let why = "the queues that waiting messages are kept in are named for it, `<queue>.retry.<delay>`";
+        sink.error(queue.at, format!("this name has {length} bytes, with `retry` or `idempotent` it may have {limit}: {why}"));
+    } else if !args.dlq.is_given() && length + DEFAULT_DLQ_PREFIX.len() > LONGEST_NAME {
+        let message =
+            "its dead-letter queue `dlq.<queue>` would have a name of more than 255 bytes: name another with `dlq = \"...\"`";
+        sink.error(queue.at, message);
+    }
+}
+
 /// Checks the name of something that is declared at the broker.
-fn name_is_good(name: &Given<String>, what: &str, limit: usize, sink: &mut Sink) -> bool {
-    let text = &name.value;
+fn name_is_good(name: &Given<String>, what: &str, sink: &mut Sink) -> bool {
+    let (text, limit) = (&name.value, LONGEST_NAME);
     let problem = if text.is_empty() {
         format!("{what} has a name of 1 to {limit} bytes, this one is empty")
     } else if text.len() > limit {
@@ -200,10 +219,7 @@ fn schedule(args: &RetryArgs, sink: &mut Sink) -> Option<Backoff> {
     let schedule = args.schedule.get()?;
     let entries = schedule.value.len();
     if !(1..=100).contains(&entries) {
-        sink.error(
-            schedule.at,
-            format!("a schedule has 1 to 100 delays, this one has {entries}: write `schedule = [\"1s\", \"10s\", \"1m\"]`"),
-        );
+        sink.error(schedule.at, format!("a schedule has 1 to 100 delays, this one has {entries}"));
         return None;
     }
     if let Some(max) = args.max.get()
@@ -298,11 +314,8 @@ fn ttl_outlives_retries(args: &Args, policy: &Retry, idempotent: &Given<Idempote
     let (ttl, needed, waits) = (print(ttl), print_roughly(horizon), print_roughly(policy.longest_wait()));
     let (runs, run) = (policy.max + 1, print_roughly(run));
     let enough = round_up(horizon);
-    let cure = if enough <= MAX_SPAN {
-        format!("write `ttl = \"{}\"`, or bound the retries with `within`", print(enough))
-    } else {
-        "retry less often, or bound the retries with `within`".to_owned()
-    };
+    let less = if policy.within.is_some() { "lower `max`" } else { "bound the retries with `within`" };
+    let cure = if enough <= MAX_SPAN { format!("write `ttl = \"{}\"`, or {less}", print(enough)) } else { less.to_owned() };
     sink.error(
         at,
         format!(
@@ -313,15 +326,16 @@ fn ttl_outlives_retries(args: &Args, policy: &Retry, idempotent: &Given<Idempote
 }
 
 fn binding(at: Span, args: &BindArgs, sink: &mut Sink) -> Option<Binding> {
-    if !args.exchange.is_given() {
-        sink.error(at, "`exchange` is missing: write `bind(exchange = \"orders\", routing_key = \"order.*\")`");
-    }
     let kind = match or_default(&args.kind, "topic") {
         Some("direct") => ExchangeKind::Direct,
         Some("fanout") => ExchangeKind::Fanout,
         Some(_) => ExchangeKind::Topic,
         None => return None,
     };
+    if !args.exchange.is_given() {
+        sink.error(at, "`exchange` is missing: write `bind(exchange = \"orders\", routing_key = \"order.*\")`");
+        return None;
+    }
     match (kind, args.routing_key.get()) {
         (ExchangeKind::Fanout, Some(key)) => {
             sink.error(key.key, format!("a fanout exchange sends to every queue and has no routing keys: remove `{}`", key.text));

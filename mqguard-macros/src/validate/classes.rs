@@ -11,18 +11,24 @@ use crate::parse::classes::{After, Classes, Given, Written, classes};
 pub(crate) struct Checked {
     pub(crate) error: ErrorType,
     pub(crate) root: Option<Path>,
+    /// Whether each form has its class. One that was misspelt is reported by the compiler.
+    pub(crate) complete: bool,
 }
 
 /// Reads and checks a `#[derive(RetryableError)]`. Forms that have no class are reported and left out.
 pub(crate) fn error_type(input: &DeriveInput, sink: &mut Sink) -> Checked {
     let mut on_item = classes(&input.attrs, sink);
     let root = on_item.root.take();
-    let arms = match &input.data {
-        Data::Struct(data) => structure(&input.ident, &data.fields, on_item, sink),
+    let forms = match &input.data {
+        Data::Enum(data) => data.variants.len(),
+        Data::Struct(_) | Data::Union(_) => 1,
+    };
+    let arms: Vec<Arm> = match &input.data {
+        Data::Struct(data) => structure(&input.ident, &input.attrs, &data.fields, on_item, sink),
         Data::Enum(data) => {
             let default = only_one(&input.ident, on_item.given, sink);
-            let default = default.filter(|default| is_a_default(default, sink));
             let undecided = default.is_none() && !on_item.faulty;
+            let default = default.filter(|default| is_a_default(default, sink));
             data.variants.iter().filter_map(|variant| arm(variant, default.as_ref(), undecided, sink)).collect()
         }
         Data::Union(data) => {
@@ -31,7 +37,8 @@ pub(crate) fn error_type(input: &DeriveInput, sink: &mut Sink) -> Checked {
             Vec::new()
         }
     };
-    Checked { error: ErrorType { name: input.ident.clone(), generics: input.generics.clone(), arms }, root }
+    let complete = arms.len() == forms;
+    Checked { complete, error: ErrorType { name: input.ident.clone(), generics: input.generics.clone(), arms }, root }
 }
 
 /// The one class that is given; more than one is reported.
@@ -64,11 +71,11 @@ fn is_a_default(given: &Given, sink: &mut Sink) -> bool {
 fn arm(variant: &syn::Variant, default: Option<&Given>, undecided: bool, sink: &mut Sink) -> Option<Arm> {
     let name = &variant.ident;
     let on_variant = classes(&variant.attrs, sink);
-    not_on_fields(name, &variant.fields, sink);
+    let misplaced = not_on_fields(name, &variant.fields, sink);
     if on_variant.root.is_some() {
         sink.error(name.span(), "`crate = path` is said once, on the enum");
     }
-    let faulty = on_variant.faulty;
+    let faulty = on_variant.faulty || misplaced || variant.attrs.iter().any(nearly_classifies);
     let own = only_one(name, on_variant.given, sink);
     if own.is_none() && !faulty && undecided {
         let message = format!("`{name}` is not classified: write `#[retryable]` or `#[fatal]` on it");
@@ -78,24 +85,30 @@ fn arm(variant: &syn::Variant, default: Option<&Given>, undecided: bool, sink: &
     Some(Arm { variant: Some(name.clone()), class: class(name, &given.class, &variant.fields, sink)? })
 }
 
-fn not_on_fields(name: &Ident, fields: &Fields, sink: &mut Sink) {
-    for field in fields {
-        for attr in field.attrs.iter().filter(|attr| classifies(attr)) {
-            let text = crate::parse::text_of(&attr.meta);
-            sink.error(
-                Place::of_syntax(&attr.meta),
-                format!("a variant is classified as a whole: write `#[{text}]` on `{name}`"),
-            );
-        }
+/// Reports classes on the fields of a variant. Returns whether there are any.
+fn not_on_fields(name: &Ident, fields: &Fields, sink: &mut Sink) -> bool {
+    let mut found = false;
+    for attr in fields.iter().flat_map(|field| &field.attrs).filter(|attr| classifies(attr)) {
+        let text = crate::parse::text_of(&attr.meta);
+        let message = format!("a variant is classified as a whole: write `#[{text}]` on `{name}`");
+        sink.error(Place::of_syntax(&attr.meta), message);
+        found = true;
     }
+    found
 }
 
 fn classifies(attr: &Attribute) -> bool {
     attr.path().is_ident("retryable") || attr.path().is_ident("fatal")
 }
 
-fn structure(name: &Ident, fields: &Fields, on_item: Classes, sink: &mut Sink) -> Vec<Arm> {
-    let (mut given, mut faulty) = (on_item.given, on_item.faulty);
+/// Whether an attribute is a misspelling that the compiler itself reports.
+fn nearly_classifies(attr: &Attribute) -> bool {
+    let name = attr.path().get_ident().map(ToString::to_string).unwrap_or_default();
+    !classifies(attr) && nearest(&name, ["retryable", "fatal"]).is_some()
+}
+
+fn structure(name: &Ident, attrs: &[Attribute], fields: &Fields, on_item: Classes, sink: &mut Sink) -> Vec<Arm> {
+    let (mut given, mut faulty) = (on_item.given, on_item.faulty || attrs.iter().any(nearly_classifies));
     for (index, field) in fields.iter().enumerate() {
         let on_field = classes(&field.attrs, sink);
         faulty |= on_field.faulty;
@@ -124,8 +137,8 @@ fn class(holder: &Ident, written: &Written, fields: &Fields, sink: &mut Sink) ->
             Class::AfterFixed { delay: *delay, uncounted: *uncounted }
         }
         Written::After { delay: After::Field(field, at), uncounted, .. } => {
-            find(holder, field, fields, (*at).into(), sink)?;
-            Class::AfterField { field: field.clone(), at: *at, uncounted: *uncounted }
+            let ty = Box::new(find(holder, field, fields, (*at).into(), sink)?.ty.clone());
+            Class::AfterField { field: field.clone(), ty, uncounted: *uncounted }
         }
         Written::Inherit { field, at } => {
             let field = match field {
@@ -160,7 +173,8 @@ fn find<'a>(holder: &Ident, wanted: &Member, fields: &'a Fields, at: Place, sink
     let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
     let question = nearest(&wanted, names.iter().copied()).map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
     let has = if names.is_empty() { "it has none".to_owned() } else { format!("it has `{}`", names.join("`, `")) };
-    sink.error(at, format!("`{holder}` has no field `{wanted}`{question}\n{has}"));
+    let end = if question.is_empty() { format!(": {has}") } else { question };
+    sink.error(at, format!("`{holder}` has no field `{wanted}`{end}"));
     None
 }
 

@@ -1,19 +1,25 @@
 //! What a function must be like to be a consumer.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Attribute, FnArg, GenericParam, Meta, PatType, ReturnType, Safety, Signature, Type};
+use syn::{Attribute, FnArg, GenericParam, Meta, PatType, Path, ReturnType, Safety, Signature, Type};
 
 use crate::diag::{Place, Sink};
 use crate::model::Handler;
 use crate::parse::function::Function;
+use crate::parse::slot::Given;
+use crate::parse::text_of;
 
 /// Checks the function. `None` when it cannot be a consumer.
-pub(crate) fn handler(function: &Function, sink: &mut Sink) -> Option<Handler> {
+pub(crate) fn handler(function: &Function, classify: Option<&Given<Path>>, sink: &mut Sink) -> Option<Handler> {
     let sig = &function.sig;
     is_a_plain_async_fn(sig, sink);
     is_not_generic(sig, sink);
     let output = output(&sig.output, sink);
+    if let (None, Some(classify)) = (&output, classify) {
+        let text = &classify.text;
+        sink.error(classify.key, format!("there is no error to classify: write `-> Result<(), E>`, or remove `{text}`"));
+    }
     let parameters = parameters(sig, sink)?;
     let (payload, extractors) = parameters.split_first()?;
     payload_is_owned(payload, sink);
@@ -35,7 +41,7 @@ pub(crate) fn companion_attributes(attrs: &[Attribute]) -> Vec<Attribute> {
     for attr in attrs {
         let name = attr.path().get_ident().map(ToString::to_string).unwrap_or_default();
         match &attr.meta {
-            _ if shared(&name) => kept.push(attr.clone()),
+            _ if shared(&name) || is_hidden(attr) => kept.push(attr.clone()),
             // Expected of the function, not of the companion: there it need not happen.
             Meta::List(list) if name == "expect" => {
                 let lints = &list.tokens;
@@ -46,6 +52,11 @@ pub(crate) fn companion_attributes(attrs: &[Attribute]) -> Vec<Attribute> {
         }
     }
     kept
+}
+
+/// `#[doc(hidden)]`
+fn is_hidden(attr: &Attribute) -> bool {
+    matches!(&attr.meta, Meta::List(list) if attr.path().is_ident("doc") && list.tokens.to_string() == "hidden")
 }
 
 /// `cfg_attr(condition, ...)` with only the attributes that are shared.
@@ -75,7 +86,7 @@ fn is_a_plain_async_fn(sig: &Signature, sink: &mut Sink) {
         sink.error(token.span, "a consumer is called by mqguard, which cannot keep promises for it: remove `unsafe`");
     }
     if let Some(abi) = &sig.abi {
-        sink.error(Place::of_syntax(abi), format!("a consumer is called from Rust: remove `{}`", abi.to_token_stream()));
+        sink.error(Place::of_syntax(abi), format!("a consumer is called from Rust: remove `{}`", text_of(abi)));
     }
     if let Some(variadic) = &sig.variadic {
         sink.error(Place::of_syntax(variadic), "a consumer has a fixed number of parameters: remove `...`");
@@ -88,7 +99,7 @@ fn is_not_generic(sig: &Signature, sink: &mut Sink) {
     if generics.params.iter().any(|param| !matches!(param, GenericParam::Lifetime(_))) {
         sink.error(place, "a consumer cannot be generic: name the one type that its queue carries");
     } else if !generics.params.is_empty() {
-        sink.error(place, format!("a consumer owns what it takes: remove `{}` and take owned types", generics.to_token_stream()));
+        sink.error(place, format!("a consumer owns what it takes: remove `{}` and take owned types", text_of(generics)));
     } else if let Some(clause) = &generics.where_clause {
         sink.error(Place::of_syntax(clause), "a consumer is not generic: remove the `where` clause");
     }
@@ -110,14 +121,19 @@ fn output(output: &ReturnType, sink: &mut Sink) -> Option<TokenStream> {
     Some(ty.to_token_stream())
 }
 
-/// The parameters with a type. `None` when there are none or there is a `self`.
-fn parameters<'a>(sig: &'a Signature, sink: &mut Sink) -> Option<Vec<&'a PatType>> {
+/// What is said of a method: there it is not known how to go on.
+pub(crate) fn is_a_method(sig: &Signature) -> Option<(Place, &'static str)> {
     if let Some(receiver) = sig.receiver() {
         let message =
             "a consumer is a free function, it has no `self`: move it out of the `impl` and take what it needs as `State<T>`";
-        sink.error(Place::of_syntax(receiver), message);
-        return None;
+        return Some((Place::of_syntax(receiver), message));
     }
+    let span = find(sig.to_token_stream(), &|token| token == "Self")?;
+    Some((span.into(), "a consumer is a free function: move it out of the `impl`, and name the type in place of `Self`"))
+}
+
+/// The parameters with a type. `None` when there are none.
+fn parameters<'a>(sig: &'a Signature, sink: &mut Sink) -> Option<Vec<&'a PatType>> {
     let mut parameters = Vec::new();
     for input in &sig.inputs {
         let FnArg::Typed(parameter) = input else { continue };
@@ -172,7 +188,7 @@ fn owned(ty: &Type) -> String {
     match visible(ty) {
         Type::Slice(_) => "Raw".to_owned(),
         Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
-        ty => crate::parse::text_of(ty),
+        ty => text_of(ty),
     }
 }
 
@@ -180,11 +196,13 @@ fn extractor_is_owned(parameter: &PatType, sink: &mut Sink) {
     let place = Place::of_syntax(&parameter.ty);
     match visible(&parameter.ty) {
         Type::Reference(reference) => {
-            let ty = crate::parse::text_of(&*reference.elem);
-            sink.error(
-                place,
-                format!("a consumer owns its parameters: write `State<{ty}>` for a shared value, or take `{ty}` itself"),
-            );
+            let (ty, text) = (visible(&reference.elem), text_of(&*reference.elem));
+            let message = if is_an_extractor(ty) {
+                format!("a consumer owns its parameters: write `{text}`, without `&`")
+            } else {
+                format!("a consumer owns its parameters: write `State<{text}>` for a value that all runs share")
+            };
+            sink.error(place, message);
         }
         Type::ImplTrait(_) => sink.error(place, "a consumer names the types of its parameters: write one in place of `impl ...`"),
         Type::Infer(_) => sink.error(place, "a consumer names the types of its parameters: write one in place of `_`"),
@@ -192,20 +210,31 @@ fn extractor_is_owned(parameter: &PatType, sink: &mut Sink) {
     }
 }
 
+/// Whether the type is one of mqguard's own that come with a message.
+fn is_an_extractor(ty: &Type) -> bool {
+    const NAMES: [&str; 5] = ["State", "Context", "Headers", "Attempt", "Effects"];
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|last| NAMES.iter().any(|name| last.ident == name))
+}
+
 /// The first lifetime in the type other than `'static`.
 fn borrowed(tokens: TokenStream) -> Option<Span> {
-    let tokens = crate::parse::visible(tokens);
-    let mut after_quote = false;
-    for token in &tokens {
+    find(tokens, &|token| token.starts_with('\'') && token != "'static")
+}
+
+/// The first identifier or lifetime that is wanted.
+fn find(tokens: TokenStream, wanted: &impl Fn(&str) -> bool) -> Option<Span> {
+    let mut quote = "";
+    for token in tokens {
         match token {
-            proc_macro2::TokenTree::Punct(punct) => after_quote = punct.as_char() == '\'',
-            proc_macro2::TokenTree::Ident(name) if after_quote && name != "static" => return Some(name.span()),
-            proc_macro2::TokenTree::Group(group) => {
-                if let Some(span) = borrowed(group.stream()) {
+            TokenTree::Punct(punct) => quote = if punct.as_char() == '\'' { "'" } else { "" },
+            TokenTree::Ident(name) if wanted(&format!("{quote}{name}")) => return Some(name.span()),
+            TokenTree::Group(group) => {
+                if let Some(span) = find(group.stream(), wanted) {
                     return Some(span);
                 }
             }
-            _ => after_quote = false,
+            TokenTree::Ident(_) | TokenTree::Literal(_) => quote = "",
         }
     }
     None

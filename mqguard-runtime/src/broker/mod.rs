@@ -4,6 +4,8 @@ mod contract;
 mod headers;
 mod memory;
 mod message;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 mod topology;
 
 pub use contract::{
@@ -13,4 +15,6 @@ pub use headers::{HeaderValue, Headers};
 pub use memory::MemoryBroker;
 pub(crate) use message::JSON;
 pub use message::{Message, Properties};
+#[cfg(feature = "rabbitmq")]
+pub use rabbitmq::{RabbitMq, RabbitMqUrlError};
 pub use topology::{Binding, DeadLetterTarget, DeclareMode, Exchange, ExchangeKind, Queue, QueueType, Topology};

@@ -19,8 +19,10 @@ use crate::idempotency::{Settled, Step, StoreError};
 use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide, whole_millis};
 use crate::wire;
 
-/// A busy message is looked at again after at most this long, however long the lease of its owner: the owner may be done sooner.
-const LONGEST_BUSY: Duration = Duration::from_secs(5);
+/// A busy message is looked at again after this long, then after twice as long each time, up to the longest and never past the end of
+/// the owner's lease: most owners are done long before.
+const FIRST_BUSY: Duration = Duration::from_millis(200);
+const LONGEST_BUSY: Duration = Duration::from_secs(10);
 
 /// Whether a step is in the record.
 enum Recorded {
@@ -155,9 +157,12 @@ impl Pipeline {
     pub(crate) async fn hand_back_later(&self, mut flight: InFlight, left: Duration) {
         // The claim, if there was one, is not ours any more.
         flight.kept = None;
-        let delay = left.clamp(Duration::from_millis(100), LONGEST_BUSY);
-        let mut message = copy::detached(&flight.delivery);
-        Progress::read(&flight.delivery.message.headers).write(&mut message.headers);
+        // As it was delivered: what this run has added does not count.
+        let mut progress = Progress::read(&flight.delivery.message.headers);
+        let patience = (FIRST_BUSY * (1 << progress.busy.min(6))).min(LONGEST_BUSY);
+        let delay = left.min(patience).max(FIRST_BUSY / 2);
+        progress.busy = progress.busy.saturating_add(1);
+        let mut message = copy::copy(&flight.delivery, &progress);
         if !fit_copy(&mut message, self.broker.frame_max()) {
             tokio::select! { () = tokio::time::sleep(delay) => {}, () = self.stop.drain.cancelled() => {} }
             return self.give_back(flight);
@@ -201,11 +206,20 @@ impl Pipeline {
     async fn record(&self, flight: &InFlight, step: Step) -> Recorded {
         let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return Recorded::Yes };
         let mut pause = Pause::reconnect();
+        let message_id = flight.message_id();
         loop {
             match ledger.settle(kept, &step).await {
                 Ok(Settled::Applied) => return Recorded::Yes,
                 Ok(Settled::Refused) => return Recorded::Refused,
-                Err(error) => self.store_failed(flight, &step, &error),
+                // Asking again is no use, and nobody can claim the message by such a record: what happened stands as it is.
+                Err(error @ StoreError::Unusable { .. }) => {
+                    tracing::error!(queue = self.spec.queue, message_id, "the {} is not recorded: {error}", step_name(&step));
+                    return Recorded::Yes;
+                }
+                Err(error) => {
+                    self.store_failed(&error);
+                    tracing::warn!(queue = self.spec.queue, message_id, "the {} is not recorded yet: {error}", step_name(&step));
+                }
             }
             tokio::select! {
                 () = tokio::time::sleep(pause.step()) => {}
@@ -213,17 +227,16 @@ impl Pipeline {
             }
         }
     }
+}
 
-    fn store_failed(&self, flight: &InFlight, step: &Step, error: &StoreError) {
-        self.store_down.notify_one();
-        let step = match step {
-            Step::Complete => "success",
-            Step::Release { .. } => "retry",
-            Step::Condemn { .. } => "failure",
-            Step::Lettered => "dead letter",
-            Step::Renew { .. } => "lease",
-        };
-        tracing::warn!(queue = self.spec.queue, message_id = flight.message_id(), "the {step} is not recorded yet: {error}");
+/// What a step records.
+fn step_name(step: &Step) -> &'static str {
+    match step {
+        Step::Complete => "success",
+        Step::Release { .. } => "retry",
+        Step::Condemn { .. } => "failure",
+        Step::Lettered => "dead letter",
+        Step::Renew { .. } => "lease",
     }
 }
 

@@ -181,7 +181,10 @@ mod tests {
             store.claim(&request(id, Duration::from_secs(10))).await.unwrap();
         }
         tokio::time::advance(Duration::from_secs(11)).await;
-        for id in 1_000..1_200 {
+        let last = request(999, Duration::from_secs(10));
+        assert_eq!((store.len(), store.record(&last.identity)), (1_000, None), "forgotten before it is removed");
+        assert_eq!(store.claim(&last).await, Ok(Claim::Granted { crashes: 0 }));
+        for id in 1_000..1_199 {
             store.claim(&request(id, Duration::from_secs(10))).await.unwrap();
         }
         assert_eq!(store.len(), 200);

@@ -34,15 +34,23 @@
 //!
 //! The transitions are pure functions in [`protocol`], for stores that run them in this process and for a store of your own.
 
+#[cfg(feature = "redis")]
+mod batch;
 mod contract;
 mod identity;
+mod invalid_url;
 mod keeper;
 mod ledger;
 mod memory;
 pub mod protocol;
+#[cfg(feature = "redis")]
+mod redis;
 
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
 pub use contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
 pub use identity::Identity;
+pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;
 pub(crate) use ledger::{Answer, Ledger};
 pub use memory::MemoryStore;

@@ -176,4 +176,6 @@ pub fn cut(error: &str) -> &str {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

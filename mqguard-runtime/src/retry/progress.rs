@@ -11,6 +11,8 @@ pub(crate) struct Progress {
     pub(crate) generation: u32,
     pub(crate) retries: u32,
     pub(crate) deferrals: u32,
+    /// How often this copy was put off because another worker had the message.
+    pub(crate) busy: u32,
     pub(crate) first_failure: Option<SystemTime>,
     pub(crate) failures: Vec<FailedAttempt>,
 }
@@ -41,6 +43,7 @@ impl Progress {
             generation: count(headers, wire::GENERATION),
             retries: count(headers, wire::ATTEMPT),
             deferrals: count(headers, wire::DEFERRALS),
+            busy: count(headers, wire::BUSY),
             first_failure: headers.text(wire::FIRST_FAILURE).and_then(|text| humantime::parse_rfc3339(text).ok()),
             failures: last(read_failures(headers)),
         }
@@ -50,6 +53,10 @@ impl Progress {
         headers.insert(wire::GENERATION, i64::from(self.generation));
         headers.insert(wire::ATTEMPT, i64::from(self.retries));
         headers.insert(wire::DEFERRALS, i64::from(self.deferrals));
+        headers.remove(wire::BUSY);
+        if self.busy > 0 {
+            headers.insert(wire::BUSY, i64::from(self.busy));
+        }
         if let Some(at) = self.first_failure {
             headers.insert(wire::FIRST_FAILURE, rfc3339(at));
         }
@@ -80,7 +87,7 @@ impl Progress {
 
     /// As the next copy carries it.
     pub(crate) fn next(&self, counted: bool) -> Self {
-        let mut next = self.clone();
+        let mut next = Self { busy: 0, ..self.clone() };
         if counted {
             next.retries = next.retries.saturating_add(1);
         } else {

@@ -1,0 +1,330 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use lapin::options::{BasicAckOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions};
+use lapin::{Channel, Consumer};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::connection::{LinkState, OPERATION_TIMEOUT, no_answer};
+use crate::broker::contract::{BrokerError, Settle, Settlement};
+
+/// How many settlements are looked at together.
+const BATCH: usize = 1024;
+
+/// Settles the deliveries of one channel. One task does it for all: acks that come while earlier ones are being written are merged.
+pub(super) struct Acker {
+    queue: Arc<str>,
+    commands: mpsc::UnboundedSender<Command>,
+    channel: Channel,
+    link: Arc<LinkState>,
+}
+
+enum Command {
+    Settle(u64, Settlement),
+    /// Comes after the last settlement. The consumer is kept until the channel is closed: dropped before, it would be cancelled, which
+    /// may cross the closing and cost the connection.
+    Close(Consumer, oneshot::Sender<Result<(), BrokerError>>),
+}
+
+impl Acker {
+    /// Starts the task. It ends, and the channel with it, on [`close`](Self::close), or when nobody holds the acker any more.
+    pub(super) fn start(queue: Arc<str>, channel: Channel, link: Arc<LinkState>, prefetch: u16) -> Arc<Self> {
+        let (commands, received) = mpsc::unbounded_channel();
+        let worker =
+            Worker { queue: Arc::clone(&queue), channel: channel.clone(), link: Arc::clone(&link), prefetch, dropped: 0 };
+        tokio::spawn(worker.run(received));
+        Arc::new(Self { queue, commands, channel, link })
+    }
+
+    /// Sends what is left to send, and closes the channel once the broker has it. The answer comes when that is done; nobody needs to
+    /// wait for it.
+    pub(super) fn close(&self, consumer: Consumer) -> oneshot::Receiver<Result<(), BrokerError>> {
+        let (done, answer) = oneshot::channel();
+        // Fails only when the task is gone, and then the answer never comes, which says the same.
+        drop(self.commands.send(Command::Close(consumer, done)));
+        answer
+    }
+}
+
+#[async_trait]
+impl Settle for Acker {
+    fn settle(&self, tag: u64, settlement: Settlement) {
+        if self.commands.send(Command::Settle(tag, settlement)).is_err() {
+            tracing::debug!(queue = %self.queue, ?settlement, "not settled: the subscription has ended");
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.channel.status().connected() && self.link.is_open() && !self.commands.is_closed()
+    }
+
+    async fn closed(&self) {
+        let mut changes = self.link.changes();
+        while self.is_open() {
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = self.commands.closed() => {}
+            }
+        }
+    }
+}
+
+struct Worker {
+    queue: Arc<str>,
+    channel: Channel,
+    link: Arc<LinkState>,
+    prefetch: u16,
+    /// Settlements that had no effect, since they were last logged.
+    dropped: usize,
+}
+
+impl Worker {
+    async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+        let mut ledger = Ledger::default();
+        let mut batch = Vec::new();
+        let mut closing = None;
+        while closing.is_none() && commands.recv_many(&mut batch, BATCH).await > 0 {
+            let mut handed_back = Vec::new();
+            for command in batch.drain(..) {
+                match command {
+                    Command::Settle(tag, Settlement::Ack) => ledger.ack(tag),
+                    Command::Settle(tag, settlement) => {
+                        ledger.settled(tag);
+                        handed_back.push((tag, settlement));
+                    }
+                    Command::Close(consumer, done) => closing = Some((consumer, done)),
+                }
+            }
+            self.send(&handed_back, ledger.take()).await;
+        }
+        // From here on a settlement is told at once that it comes too late.
+        commands.close();
+        let mut late = 0;
+        while let Ok(Command::Settle(..)) = commands.try_recv() {
+            late += 1;
+        }
+        self.drop_settlements(late);
+        match closing {
+            Some((consumer, done)) => {
+                let closed = self.close().await;
+                drop(consumer);
+                // Whoever asked may have stopped waiting.
+                drop(done.send(closed));
+            }
+            None => drop(self.close().await),
+        }
+        self.link.changed();
+    }
+
+    async fn send(&mut self, handed_back: &[(u64, Settlement)], acks: Acks) {
+        if !self.channel.status().connected() {
+            self.drop_settlements(handed_back.len() + acks.len());
+            return;
+        }
+        // Before the acks: one that covers all up to its tag must not find these still out.
+        let handed_back = handed_back.iter().map(|&(tag, settlement)| {
+            let channel = &self.channel;
+            async move {
+                match settlement {
+                    Settlement::Reject => channel.basic_reject(tag, BasicRejectOptions { requeue: true }).await,
+                    _ => channel.basic_nack(tag, BasicNackOptions { multiple: false, requeue: true }).await,
+                }
+            }
+        });
+        let mut lost = join_all(handed_back).await.into_iter().filter(Result::is_err).count();
+        let single = |tag| self.channel.basic_ack(tag, BasicAckOptions { multiple: false });
+        if let Some((up_to, count)) = acks.up_to
+            && self.channel.basic_ack(up_to, BasicAckOptions { multiple: count > 1 }).await.is_err()
+        {
+            lost += count;
+        }
+        lost += join_all(acks.singles.into_iter().map(single)).await.into_iter().filter(Result::is_err).count();
+        self.drop_settlements(lost);
+    }
+
+    fn drop_settlements(&mut self, count: usize) {
+        if count > 0 {
+            self.dropped += count;
+            tracing::debug!(queue = %self.queue, count, total = self.dropped, "not settled: the channel is gone, the broker delivers again");
+        }
+    }
+
+    /// Waits until the broker has worked off what was sent, then closes the channel.
+    async fn close(&self) -> Result<(), BrokerError> {
+        let closing = async {
+            // Answered in turn, after the acks. Closing a channel right after the last ack can lose it.
+            self.channel.basic_qos(self.prefetch, BasicQosOptions { global: false }).await?;
+            self.channel.close(200, "OK".into()).await
+        };
+        match timeout(OPERATION_TIMEOUT, closing).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(BrokerError::Unavailable(self.link.reason(&error))),
+            Err(_) => Err(no_answer("closing a channel")),
+        }
+    }
+}
+
+/// Which tags of a channel are settled. Tags count from 1 without gaps.
+#[derive(Default)]
+struct Ledger {
+    /// All up to here are settled.
+    settled_to: u64,
+    /// What is settled beyond that, as runs from first to last: there are never more of them than deliveries out.
+    beyond: BTreeMap<u64, u64>,
+    /// Acked and not yet sent.
+    acked: Vec<u64>,
+}
+
+/// What is to be sent.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Acks {
+    /// A tag up to which everything is settled, and how many acks that covers.
+    up_to: Option<(u64, usize)>,
+    /// Tags beyond, behind one that is still out: they do not wait for it, or a slow delivery would eat up the prefetch.
+    singles: Vec<u64>,
+}
+
+impl Acks {
+    fn len(&self) -> usize {
+        self.singles.len() + self.up_to.map_or(0, |(_, count)| count)
+    }
+}
+
+impl Ledger {
+    fn ack(&mut self, tag: u64) {
+        self.acked.push(tag);
+        self.settled(tag);
+    }
+
+    fn settled(&mut self, tag: u64) {
+        if tag == self.settled_to + 1 {
+            self.settled_to = self.beyond.remove(&(tag + 1)).unwrap_or(tag);
+            return;
+        }
+        let first = match self.beyond.range(..tag).next_back() {
+            Some((&first, &last)) if last + 1 == tag => first,
+            _ => tag,
+        };
+        let last = self.beyond.remove(&(tag + 1)).unwrap_or(tag);
+        self.beyond.insert(first, last);
+    }
+
+    /// Takes the acks that came since the last call.
+    fn take(&mut self) -> Acks {
+        let mut acks = Acks::default();
+        for tag in self.acked.drain(..) {
+            if tag <= self.settled_to {
+                let (highest, count) = acks.up_to.unwrap_or((0, 0));
+                // The tag of the ack itself has to be one that is still out: the broker closes the channel over any other.
+                acks.up_to = Some((highest.max(tag), count + 1));
+            } else {
+                acks.singles.push(tag);
+            }
+        }
+        acks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn acks_in_order_become_one() {
+        let mut ledger = Ledger::default();
+        (1..=5).for_each(|tag| ledger.ack(tag));
+        assert_eq!(ledger.take(), Acks { up_to: Some((5, 5)), singles: vec![] });
+        assert_eq!(ledger.take(), Acks::default());
+    }
+
+    #[test]
+    fn acks_behind_a_slow_delivery_do_not_wait() {
+        let mut ledger = Ledger::default();
+        [1, 3, 4].into_iter().for_each(|tag| ledger.ack(tag));
+        assert_eq!(ledger.take(), Acks { up_to: Some((1, 1)), singles: vec![3, 4] });
+        ledger.ack(2);
+        ledger.ack(5);
+        assert_eq!(ledger.take(), Acks { up_to: Some((5, 2)), singles: vec![] });
+    }
+
+    #[test]
+    fn a_tag_that_was_handed_back_is_never_the_tag_of_an_ack() {
+        let mut ledger = Ledger::default();
+        ledger.ack(1);
+        ledger.ack(2);
+        ledger.settled(3);
+        assert_eq!(ledger.take(), Acks { up_to: Some((2, 2)), singles: vec![] });
+    }
+
+    #[test]
+    fn a_slow_delivery_costs_no_memory() {
+        let mut ledger = Ledger::default();
+        (2..=100_000).for_each(|tag| ledger.ack(tag));
+        assert_eq!(ledger.take().singles.len(), 99_999);
+        assert_eq!(ledger.beyond.len(), 1);
+        ledger.ack(1);
+        assert_eq!(ledger.take().up_to, Some((1, 1)));
+        assert_eq!((ledger.settled_to, ledger.beyond.len()), (100_000, 0));
+    }
+
+    /// A channel as RabbitMQ keeps it.
+    #[derive(Default)]
+    struct Channel {
+        out: BTreeSet<u64>,
+        acked: BTreeSet<u64>,
+    }
+
+    impl Channel {
+        fn ack(&mut self, tag: u64, multiple: bool) {
+            assert!(self.out.contains(&tag), "406: unknown delivery tag {tag}");
+            let tags: Vec<_> = self.out.iter().copied().filter(|&out| out == tag || multiple && out < tag).collect();
+            for tag in tags {
+                self.out.remove(&tag);
+                self.acked.insert(tag);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_what_was_acked_is_acked(
+            order in Just((1..=40u64).collect::<Vec<_>>()).prop_shuffle(),
+            acks in proptest::collection::vec(any::<bool>(), 40),
+            batches in proptest::collection::vec(1..8usize, 40),
+            settled in 0..=40usize,
+        ) {
+            let mut ledger = Ledger::default();
+            let mut channel = Channel { out: (1..=40).collect(), ..Channel::default() };
+            let mut expected = BTreeSet::new();
+            let (mut rest, mut batches) = (&order[..settled], batches.into_iter().cycle());
+            while !rest.is_empty() {
+                let (batch, tail) = rest.split_at(batches.next().unwrap().min(rest.len()));
+                for &tag in batch {
+                    if acks[tag as usize - 1] {
+                        ledger.ack(tag);
+                        expected.insert(tag);
+                    } else {
+                        ledger.settled(tag);
+                        prop_assert!(channel.out.remove(&tag));
+                    }
+                }
+                let sent = ledger.take();
+                if let Some((tag, count)) = sent.up_to {
+                    channel.ack(tag, count > 1);
+                }
+                sent.singles.into_iter().for_each(|tag| channel.ack(tag, false));
+                prop_assert_eq!(&channel.acked, &expected);
+                rest = tail;
+            }
+        }
+    }
+}

@@ -1,0 +1,392 @@
+use std::fmt;
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use lapin::{Channel, Connection, ConnectionProperties, ConnectionStatus, Event};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::errors;
+use super::url::Nodes;
+use crate::broker::contract::BrokerError;
+
+/// For one operation that the broker answers at once when it is well.
+pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a connection says about its frames before there is one: RabbitMQ's default.
+const DEFAULT_FRAME_MAX: usize = 131_072;
+
+/// What a connection is for. There are two, because the broker stops reading from a connection that publishes when it runs low on memory
+/// or disk: acks on the same connection would hang with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Consume,
+    Publish,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Consume => "consume",
+            Self::Publish => "publish",
+        })
+    }
+}
+
+/// A connection that is opened at first use, and replaced at the next use after it was lost.
+pub(super) struct Slot {
+    nodes: Arc<Nodes>,
+    role: Role,
+    current: Mutex<Option<Arc<Link>>>,
+    /// Held while connecting, so that one attempt serves all who wait for it. Holds why the last one failed.
+    connecting: tokio::sync::Mutex<Option<BrokerError>>,
+    attempts: AtomicU64,
+    closed: AtomicBool,
+    known: AtomicBool,
+    frame_max: AtomicUsize,
+}
+
+impl Slot {
+    pub(super) fn new(nodes: Arc<Nodes>, role: Role) -> Self {
+        Self {
+            nodes,
+            role,
+            current: Mutex::new(None),
+            connecting: tokio::sync::Mutex::new(None),
+            attempts: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            known: AtomicBool::new(false),
+            frame_max: AtomicUsize::new(DEFAULT_FRAME_MAX),
+        }
+    }
+
+    /// The largest frame as negotiated last, in bytes. 0 means no limit.
+    pub(super) fn frame_max(&self) -> usize {
+        self.frame_max.load(Ordering::Relaxed)
+    }
+
+    /// Whether there ever was a connection.
+    pub(super) fn is_known(&self) -> bool {
+        self.known.load(Ordering::Relaxed)
+    }
+
+    /// The connection; opens one when there is none that lives.
+    pub(super) async fn link(&self) -> Result<Arc<Link>, BrokerError> {
+        if let Some(link) = self.living() {
+            return Ok(link);
+        }
+        let seen = self.attempts.load(Ordering::Acquire);
+        let mut failure = self.connecting.lock().await;
+        if let Some(link) = self.living() {
+            return Ok(link);
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(BrokerError::Unavailable("this broker was closed".into()));
+        }
+        // The attempt that this call waited for failed: its answer is this call's answer too.
+        if self.attempts.load(Ordering::Acquire) != seen
+            && let Some(error) = &*failure
+        {
+            return Err(error.clone());
+        }
+        let outcome = self.connect().await;
+        self.attempts.fetch_add(1, Ordering::Release);
+        let link = match outcome {
+            Ok(link) => link,
+            Err(error) => {
+                if failure.as_ref() != Some(&error) {
+                    tracing::warn!(broker = %self.nodes, connection = %self.role, %error, "cannot connect to RabbitMQ");
+                }
+                *failure = Some(error.clone());
+                return Err(error);
+            }
+        };
+        *failure = None;
+        let frame_max = link.connection.configuration().frame_max();
+        self.frame_max.store(if frame_max == u32::MAX { 0 } else { frame_max as usize }, Ordering::Relaxed);
+        self.known.store(true, Ordering::Relaxed);
+        self.set(Some(Arc::clone(&link)));
+        Ok(link)
+    }
+
+    /// Closes the connection; afterwards everything is answered with `Unavailable`.
+    pub(super) async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let _connecting = self.connecting.lock().await;
+        let link = self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(link) = link {
+            link.close().await;
+        }
+    }
+
+    fn living(&self) -> Option<Arc<Link>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|link| link.is_open())
+    }
+
+    fn set(&self, link: Option<Arc<Link>>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = link;
+    }
+
+    /// Tries all nodes, starting with a random one, so that many processes spread over a cluster.
+    async fn connect(&self) -> Result<Arc<Link>, BrokerError> {
+        let count = self.nodes.len();
+        let start = fastrand::usize(..count.max(1));
+        let mut problems = Vec::new();
+        for node in (0..count).map(|n| (start + n) % count) {
+            let name = self.nodes.name(node);
+            let problem = match timeout(self.nodes.connection_timeout(), dial(&self.nodes, node, self.role)).await {
+                Ok(Ok((connection, socket))) => {
+                    tracing::info!(node = %name, connection = %self.role, "connected to RabbitMQ");
+                    return Ok(Link::new(connection, socket, self.role, name));
+                }
+                // All nodes of a cluster share their users and virtual hosts: another one would say the same.
+                Ok(Err(BrokerError::Refused(reason))) => return Err(BrokerError::Refused(format!("{reason} (node {name})"))),
+                Ok(Err(BrokerError::Unavailable(reason))) => reason,
+                Ok(Err(other)) => other.to_string(),
+                Err(_) => format!("no answer within {:?}", self.nodes.connection_timeout()),
+            };
+            problems.push(format!("{name}: {problem}"));
+        }
+        Err(BrokerError::Unavailable(problems.join("; ")))
+    }
+}
+
+/// One connection, as long as it lives.
+pub(super) struct Link {
+    connection: Connection,
+    state: Arc<LinkState>,
+}
+
+/// What is known about a connection; outlives it.
+pub(super) struct LinkState {
+    status: ConnectionStatus,
+    /// Changes whenever the connection or one of its channels may have ended.
+    changes: watch::Sender<u64>,
+    /// The broker's reason for not reading what we publish, when it has one.
+    blocked: watch::Sender<Option<String>>,
+    /// Why the connection was lost.
+    lost: Mutex<Option<String>>,
+    closing: AtomicBool,
+    socket: Socket,
+}
+
+impl Link {
+    fn new(connection: Connection, socket: Socket, role: Role, node: String) -> Arc<Self> {
+        let state = Arc::new(LinkState {
+            status: connection.status().clone(),
+            changes: watch::Sender::new(0),
+            blocked: watch::Sender::new(None),
+            lost: Mutex::new(None),
+            closing: AtomicBool::new(false),
+            socket,
+        });
+        tokio::spawn(watch_events(connection.events_listener(), Arc::clone(&state), role, node));
+        Arc::new(Self { connection, state })
+    }
+
+    pub(super) fn state(&self) -> &Arc<LinkState> {
+        &self.state
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state.is_open()
+    }
+
+    /// Opens a channel.
+    pub(super) async fn channel(&self) -> Result<Channel, BrokerError> {
+        let deadline = Instant::now() + OPERATION_TIMEOUT;
+        loop {
+            match timeout_at(deadline, self.connection.create_channel()).await {
+                Ok(Ok(channel)) => return Ok(channel),
+                // The client library answers with an old error when the number of a channel that the broker closed comes round again:
+                // the next number may do.
+                Ok(Err(error)) if errors::reply(&error).is_some() && self.is_open() => {}
+                Ok(Err(error)) => return Err(BrokerError::Unavailable(self.state.reason(&error))),
+                Err(_) => return Err(no_answer("opening a channel")),
+            }
+        }
+    }
+
+    async fn close(&self) {
+        self.state.closing.store(true, Ordering::Release);
+        // A blocked connection does not even send that it closes.
+        if !matches!(timeout(OPERATION_TIMEOUT / 2, self.connection.close(200, "OK".into())).await, Ok(Ok(()))) {
+            self.state.socket.shut();
+        }
+        self.state.changed();
+    }
+}
+
+impl LinkState {
+    pub(super) fn is_open(&self) -> bool {
+        self.status.connected()
+    }
+
+    /// Told when the connection or one of its channels may have ended.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub(super) fn changed(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// What happened: why the connection was lost when it was, what the error says otherwise.
+    pub(super) fn reason(&self, error: &lapin::Error) -> String {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match (errors::reply(error), lost) {
+            (None, Some(lost)) => lost,
+            _ => errors::reason(error),
+        }
+    }
+
+    /// Why the broker does not read what is published on this connection, when it does not.
+    pub(super) fn blocked(&self) -> Option<String> {
+        if !self.status.blocked() {
+            return None;
+        }
+        Some(self.blocked.borrow().clone().unwrap_or_else(|| "blocked".into()))
+    }
+
+    /// Waits until the broker reads again, or the connection is lost.
+    pub(super) async fn unblocked(&self) {
+        let (mut blocked, mut changes) = (self.blocked.subscribe(), self.changes());
+        while self.is_open() && self.status.blocked() {
+            tokio::select! {
+                _ = blocked.changed() => {}
+                _ = changes.changed() => {}
+            }
+        }
+    }
+}
+
+/// Follows what happens to a connection, and logs each change of its state once.
+async fn watch_events(events: impl StreamExt<Item = Event>, state: Arc<LinkState>, role: Role, node: String) {
+    tokio::pin!(events);
+    let mut lost = None;
+    while let Some(event) = events.next().await {
+        match event {
+            Event::ConnectionBlocked(reason) => {
+                tracing::warn!(%node, connection = %role, %reason, "RabbitMQ blocks publishing: publishes wait");
+                state.blocked.send_replace(Some(reason));
+            }
+            Event::ConnectionUnblocked => {
+                tracing::info!(%node, connection = %role, "RabbitMQ lets publishing go on");
+                state.blocked.send_replace(None);
+            }
+            Event::Error(error) => {
+                if !state.is_open() {
+                    lost = Some(errors::reason(&error));
+                    break;
+                }
+                state.changed();
+            }
+            _ => {}
+        }
+    }
+    // The event of the first error only: what follows it is of no use.
+    let reason = lost.unwrap_or_else(|| "the connection was closed".into());
+    if !state.closing.load(Ordering::Acquire) {
+        tracing::warn!(%node, connection = %role, %reason, "lost the connection to RabbitMQ");
+    }
+    *state.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("the connection to {node} was lost: {reason}"));
+    state.socket.shut();
+    state.changed();
+}
+
+/// Opens a connection to one node.
+async fn dial(nodes: &Nodes, node: usize, role: Role) -> Result<(Connection, Socket), BrokerError> {
+    let host = hostname::get().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let properties = ConnectionProperties::default()
+        .with_connection_name(format!("mqguard {host} {} {role}", std::process::id()).into())
+        .with_client_property("product".into(), "mqguard".into())
+        .with_client_property("version".into(), env!("CARGO_PKG_VERSION").into());
+    let runtime = lapin::runtime::default_runtime().map_err(|error| BrokerError::Unavailable(errors::reason(&error)))?;
+    let socket = Socket::default();
+    // A connection attempt that is given up must not leave a thread behind that waits for a server that never answers.
+    let mut given_up = ShutOnDrop(Some(socket.clone()));
+    let opened = socket.clone();
+    let connection = Connection::connector(
+        nodes.uri(node),
+        runtime,
+        async move |uri: lapin::uri::AMQPUri, runtime| {
+            let address = runtime.to_socket_addrs((uri.authority.host.clone(), uri.authority.port));
+            let stream = lapin::AsyncTcpStream::connect(&runtime, address).await?;
+            #[cfg(unix)]
+            if let lapin::AsyncTcpStream::Plain(stream) = &stream {
+                use std::os::fd::AsFd;
+                opened.set(stream.get_ref().as_fd().try_clone_to_owned()?.into());
+            }
+            match uri.scheme {
+                lapin::uri::AMQPScheme::AMQP => Ok(stream),
+                lapin::uri::AMQPScheme::AMQPS => {
+                    let config = lapin::tcp::OwnedTLSConfig::default();
+                    Ok(stream.into_tls(&uri.authority.host, config.as_ref()).await?)
+                }
+            }
+        },
+        properties,
+    )
+    .await
+    .map_err(|error| errors::connecting(&error))?;
+    given_up.0 = None;
+    Ok((connection, socket))
+}
+
+/// A second handle on the socket of a connection, to end it when the client library cannot.
+#[derive(Clone, Default)]
+struct Socket(Arc<Mutex<SocketState>>);
+
+#[derive(Default)]
+struct SocketState {
+    stream: Option<std::net::TcpStream>,
+    shut: bool,
+}
+
+impl Socket {
+    #[cfg_attr(not(unix), allow(dead_code))]
+    fn set(&self, stream: std::net::TcpStream) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.shut {
+            drop(stream.shutdown(Shutdown::Both));
+        } else {
+            state.stream = Some(stream);
+        }
+    }
+
+    fn shut(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.shut = true;
+        if let Some(stream) = state.stream.take() {
+            drop(stream.shutdown(Shutdown::Both));
+        }
+    }
+}
+
+struct ShutOnDrop(Option<Socket>);
+
+impl Drop for ShutOnDrop {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.0 {
+            socket.shut();
+        }
+    }
+}
+
+/// The error for an answer that did not come in time.
+pub(super) fn no_answer(what: &str) -> BrokerError {
+    BrokerError::Unavailable(format!("no answer to {what} within {OPERATION_TIMEOUT:?}"))
+}
+
+/// Closes a channel without making anybody wait. Left to itself the client library could take the whole connection down over it.
+pub(super) fn discard(channel: Channel) {
+    if !channel.status().connected() {
+        return;
+    }
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move { drop(timeout(OPERATION_TIMEOUT, channel.close(200, "OK".into())).await) });
+    }
+}

@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{Channel, ExchangeKind as LapinExchangeKind};
+use tokio::time::timeout;
+
+use super::connection::{Link, OPERATION_TIMEOUT, discard, no_answer};
+use super::convert::short;
+use super::errors;
+use crate::broker::contract::BrokerError;
+use crate::broker::topology::{Binding, DeclareMode, Exchange, ExchangeKind, Queue, QueueType, Topology};
+
+/// Declares or checks a topology, on a channel of its own: the broker closes the channel at the first mistake, and gives back all that is
+/// unsettled on it.
+pub(super) async fn declare(link: &Link, topology: &Topology, mode: DeclareMode) -> Result<(), BrokerError> {
+    let passive = match mode {
+        DeclareMode::Declare => false,
+        DeclareMode::Verify => true,
+        DeclareMode::Skip => return Ok(()),
+    };
+    let scratch = Scratch::open(link).await?;
+    for exchange in &topology.exchanges {
+        scratch.exchange(exchange, passive).await?;
+    }
+    for queue in &topology.queues {
+        scratch.queue(queue, passive).await?;
+    }
+    if !passive {
+        for binding in &topology.bindings {
+            scratch.bind(binding).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a queue with what is in it.
+pub(super) async fn delete_queue(link: &Link, name: &str) -> Result<(), BrokerError> {
+    let (scratch, queue) = (Scratch::open(link).await?, named("queue", name)?);
+    scratch.run("queue", name, scratch.channel.queue_delete(queue, Default::default())).await.map(|_| ())
+}
+
+/// Removes an exchange.
+pub(super) async fn delete_exchange(link: &Link, name: &str) -> Result<(), BrokerError> {
+    let (scratch, exchange) = (Scratch::open(link).await?, named("exchange", name)?);
+    scratch.run("exchange", name, scratch.channel.exchange_delete(exchange, Default::default())).await
+}
+
+/// Whether a queue is there.
+pub(super) async fn queue_exists(link: &Link, name: &str) -> Result<bool, BrokerError> {
+    match Scratch::open(link).await?.queue(&Queue::new(name, QueueType::Classic), true).await {
+        Ok(()) => Ok(true),
+        Err(BrokerError::Missing { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A channel that may break.
+struct Scratch<'a> {
+    link: &'a Link,
+    channel: Channel,
+}
+
+impl<'a> Scratch<'a> {
+    async fn open(link: &'a Link) -> Result<Self, BrokerError> {
+        Ok(Self { link, channel: link.channel().await? })
+    }
+
+    async fn exchange(&self, exchange: &Exchange, passive: bool) -> Result<(), BrokerError> {
+        // The default exchange is always there, and may not be declared.
+        if exchange.name.is_empty() {
+            return Ok(());
+        }
+        let kind = match exchange.kind {
+            ExchangeKind::Direct => LapinExchangeKind::Direct,
+            ExchangeKind::Topic => LapinExchangeKind::Topic,
+            ExchangeKind::Fanout => LapinExchangeKind::Fanout,
+        };
+        let options = ExchangeDeclareOptions { passive, durable: true, ..Default::default() };
+        let name = named("exchange", &exchange.name)?;
+        self.run("exchange", &exchange.name, self.channel.exchange_declare(name, kind, options, FieldTable::default())).await
+    }
+
+    async fn queue(&self, queue: &Queue, passive: bool) -> Result<(), BrokerError> {
+        let options = QueueDeclareOptions { passive, durable: true, ..Default::default() };
+        let arguments = if passive { FieldTable::default() } else { arguments(queue) };
+        let name = named("queue", &queue.name)?;
+        self.run("queue", &queue.name, self.channel.queue_declare(name, options, arguments)).await.map(|_| ())
+    }
+
+    async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
+        let (queue, exchange) = (named("queue", &binding.queue)?, named("exchange", &binding.exchange)?);
+        let key = named("routing key", &binding.routing_key)?;
+        let bound = self.channel.queue_bind(queue, exchange, key, QueueBindOptions::default(), FieldTable::default());
+        self.run("queue", &binding.queue, bound).await
+    }
+
+    async fn run<T>(
+        &self,
+        what: &'static str,
+        name: &str,
+        operation: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T, BrokerError> {
+        match timeout(OPERATION_TIMEOUT, operation).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) if errors::reply(&error).is_none() => Err(BrokerError::Unavailable(self.link.state().reason(&error))),
+            Ok(Err(error)) => Err(errors::operation(&error, what, name)),
+            Err(_) => Err(no_answer(&format!("an operation on the {what} `{name}`"))),
+        }
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        discard(self.channel.clone());
+    }
+}
+
+/// The arguments that make a queue what it is declared to be.
+fn arguments(queue: &Queue) -> FieldTable {
+    let text = |text: &str| AMQPValue::LongString(text.into());
+    let mut arguments = FieldTable::default();
+    let mut set = |name: &str, value| {
+        arguments.insert(name.into(), value);
+    };
+    let quorum = queue.queue_type == QueueType::Quorum;
+    set("x-queue-type", text(if quorum { "quorum" } else { "classic" }));
+    if let Some(ttl) = queue.message_ttl {
+        set("x-message-ttl", millis(ttl));
+    }
+    if let Some(expires) = queue.expires {
+        set("x-expires", millis(expires));
+    }
+    if let Some(target) = &queue.dead_letters {
+        set("x-dead-letter-exchange", text(&target.exchange));
+        set("x-dead-letter-routing-key", text(&target.routing_key));
+        if quorum {
+            // One without the other falls back to "at most once" with no more than a line in the server's log.
+            set("x-dead-letter-strategy", text("at-least-once"));
+            set("x-overflow", text("reject-publish"));
+        }
+    }
+    if let Some(limit) = queue.delivery_limit.filter(|_| quorum) {
+        set("x-delivery-limit", AMQPValue::LongLongInt(limit.into()));
+    }
+    arguments
+}
+
+/// Whole milliseconds, never earlier than asked for.
+fn millis(duration: Duration) -> AMQPValue {
+    AMQPValue::LongLongInt(i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX))
+}
+
+fn named(what: &'static str, name: &str) -> Result<ShortString, BrokerError> {
+    short(&format!("the name of the {what}"), name).map_err(BrokerError::Unsupported)
+}
