@@ -249,8 +249,8 @@ async fn panics_and_timeouts_run_once_where_they_are_fatal() {
     assert_eq!(rig.log.count(), 2);
 }
 
-async fn wanted(how: &String) -> Result<Precheck, Trouble> {
-    match how.as_str() {
+async fn wanted(how: &str) -> Result<Precheck, Trouble> {
+    match how {
         "skip" => Ok(Precheck::Skip),
         "retryable" => Err(Trouble::Passing(0)),
         "fatal" => Err(Trouble::Final),

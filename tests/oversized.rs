@@ -160,7 +160,7 @@ async fn with_headers(frame_max: usize, steps: &[Step], headers: Headers) -> (De
     let letter = rig.letter_of("A", DLQ).await;
     assert_eq!(broker.too_long.load(Ordering::SeqCst), too_long_at_first, "a copy or letter is too long");
     assert!(frame_len(letter.message()) <= frame_max);
-    assert_eq!(letter.error().unwrap().message.is_empty(), false);
+    assert!(!letter.error().unwrap().message.is_empty());
     (letter, rig.log.runs_of("A").len())
 }
 

@@ -12,8 +12,8 @@ use super::handler::Ran;
 use super::outcome::{ErrorText, Failure};
 use super::pipeline::{InFlight, Pipeline};
 use crate::backoff::Pause;
-use crate::broker::Settlement;
-use crate::dead_letter::{Death, Reason, fit_copy, letter};
+use crate::broker::{Headers, Settlement};
+use crate::dead_letter::{BrokerDeath, Death, Reason, fit_copy, letter};
 use crate::event::EventKind;
 use crate::idempotency::{Settled, Step, StoreError};
 use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide, whole_millis};
@@ -135,7 +135,7 @@ impl Pipeline {
         let mut next = Progress { retries: flight.progress.retries.saturating_add(1), ..Progress::default() };
         next.generation = flight.progress.generation;
         let mut message = copy::detached(&flight.delivery);
-        preserve_broker_reason(&mut message.headers, &flight.delivery.message.headers);
+        preserve_broker_death(&mut message.headers, &flight.delivery.message.headers);
         message.headers.insert(wire::ATTEMPT, i64::from(next.retries));
         let delay = Duration::from_secs(1u64 << next.retries.min(9)).min(Duration::from_secs(300)).min(LONGEST_DELAY);
         tracing::error!(
@@ -240,15 +240,21 @@ fn step_name(step: &Step) -> &'static str {
     }
 }
 
-/// A copy loses the broker's own death history; a letter that the broker made keeps its reason and queue under our names.
-fn preserve_broker_reason(headers: &mut crate::broker::Headers, original: &crate::broker::Headers) {
+/// A copy loses the broker's own death history; a letter that the broker made keeps what that says under our names.
+fn preserve_broker_death(headers: &mut Headers, original: &Headers) {
+    let death = BrokerDeath::read(original);
+    if original.get(wire::ROUTING_KEY).is_none()
+        && let (Some(exchange), Some(routing_key)) = (death.exchange, death.routing_key)
+    {
+        headers.insert(wire::EXCHANGE, exchange);
+        headers.insert(wire::ROUTING_KEY, routing_key);
+    }
     if original.get(wire::REASON).is_some() {
         return;
     }
-    if let Some(reason) = original.text("x-first-death-reason") {
-        headers.insert(wire::REASON, Reason::Broker(reason.to_owned()).to_string());
-    }
-    if let Some(queue) = original.text("x-first-death-queue") {
+    let reason = death.reason.map_or_else(Reason::unknown, |reason| Reason::Broker(reason.to_owned()));
+    headers.insert(wire::REASON, reason.to_string());
+    if let Some(queue) = death.queue {
         headers.insert(wire::QUEUE, queue);
     }
 }
