@@ -1,6 +1,6 @@
 //! What operators read in the log and observers are told: each thing once, and nothing of a message's body.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod harness;
 
