@@ -52,3 +52,20 @@
 
 pub use mqguard_macros::{RetryableError, consumer, dead_letter_consumer};
 pub use mqguard_runtime::*;
+
+/// The pages of documentation: their programs are compiled, and run where they end.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/consumer.md")]
+    mod consumer {}
+    #[doc = include_str!("../docs/retry.md")]
+    mod retry {}
+    #[doc = include_str!("../docs/dead-letter.md")]
+    mod dead_letter {}
+    #[doc = include_str!("../docs/idempotency.md")]
+    mod idempotency {}
+    #[doc = include_str!("../docs/broker.md")]
+    mod broker {}
+}
