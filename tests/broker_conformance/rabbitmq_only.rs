@@ -9,7 +9,7 @@ use mqguard::broker::{
 };
 use tokio::time::timeout;
 
-use crate::harness::{BOTH, Bench, PATIENCE, body, message, rabbitmq_broker, rabbitmq_url, rabbitmqctl, within};
+use crate::harness::{BOTH, Bench, PATIENCE, body, dead_letters_to, message, rabbitmq_broker, rabbitmq_url, rabbitmqctl, within};
 
 macro_rules! on_rabbitmq {
     ($($run:ident: $($test:ident),+ $(,)?);+ $(;)?) => {
@@ -153,7 +153,8 @@ async fn a_user_without_rights_is_refused(bench: &Bench) {
     assert!(refused(published).contains("ACCESS_REFUSED"));
 }
 
-/// The largest header that fits is taken; one byte more is refused here, for the broker would break the connection over it.
+/// The largest header that fits is taken, and comes back even with what the broker adds to it; one byte more is refused here, for the
+/// connection would break over it.
 async fn headers_up_to_the_frame_size(bench: &Bench) {
     let queue = bench.queue(QueueType::Classic).await;
     bench.broker.ping().await.unwrap();
@@ -177,6 +178,20 @@ async fn headers_up_to_the_frame_size(bench: &Bench) {
     let delivery = consumer.next().await;
     assert_eq!(delivery.message.headers, sized(frame_max).headers);
     consumer.nothing().await;
+    for queue_type in BOTH {
+        let target = bench.queue(queue_type).await;
+        let mut hold = bench.plain(queue_type);
+        hold.message_ttl = Some(Duration::from_millis(10));
+        hold.dead_letters = dead_letters_to(&target);
+        bench.declare([hold.clone()]).await;
+        bench.publish(&Address::queue(&hold.name), &sized(frame_max)).await;
+        let mut consumer = bench.consume(&target, 1).await;
+        for _ in 0..3 {
+            let delivery = consumer.next().await;
+            assert_eq!(delivery.message.headers.get("h"), sized(frame_max).headers.get("h"));
+            delivery.receipt.settle(Settlement::Reject);
+        }
+    }
 }
 
 /// With what the client library would panic over, or the broker would break the connection over.
