@@ -1,16 +1,30 @@
 //! The machinery of mqguard. Depend on the crate `mqguard`, which re-exports what is public here.
 
+mod backoff;
 pub mod broker;
 mod consumer;
+mod dead_letter;
+mod event;
+mod guard;
+mod health;
 pub mod idempotency;
+mod publish;
 mod retry;
+mod stop;
+mod wire;
 
-pub use broker::{HeaderValue, Headers, Message, Properties, QueueType};
+pub use broker::{BrokerError, DeclareMode, HeaderValue, Headers, MemoryBroker, Message, Properties, PublishError, QueueType};
 pub use consumer::{
     Attempt, BusinessKey, Consumer, ConsumerSpec, Context, DecodeError, Effects, ErrorText, Extract, Failure, MissingState,
     Origin, Outcome, Payload, Precheck, PrecheckOutcome, Raw, State, States,
 };
-pub use retry::{Backoff, Retry, RetryAfter, RetryPolicy, RetryableError};
+pub use dead_letter::{DeadLetter, Reason};
+pub use event::{Event, EventKind};
+pub use guard::{ConfigError, Error, Guard, Result, Running};
+pub use health::{Health, Status};
+pub use idempotency::MemoryStore;
+pub use publish::{Draft, EncodeError, Publisher};
+pub use retry::{Backoff, FailedAttempt, LONGEST_DELAY, Retry, RetryAfter, RetryPolicy, RetryableError};
 
 /// What the macros write. Not for use by hand: it changes without notice.
 #[doc(hidden)]

@@ -1,2 +1,108 @@
-//! Development commands.
-fn main() {}
+//! Development commands: `cargo xtask --help`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
+
+mod bench;
+mod install;
+mod lint;
+mod ports;
+mod process;
+mod python;
+mod run;
+mod servers;
+mod services;
+mod signals;
+mod test;
+mod watchdog;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Development commands of this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run every test, with private servers that are started for it and stopped after it.
+    ///
+    /// Missing servers are installed with apt-get, as root or by passwordless sudo. To use existing
+    /// ones instead, name them in MQGUARD_TEST_RABBITMQ (amqp://…) and MQGUARD_TEST_REDIS
+    /// (redis://…); beside the former, MQGUARD_TEST_RABBITMQ_CTL may name a `rabbitmqctl` for it.
+    Test {
+        /// More arguments for `cargo test`; after another `--`, for the test programs.
+        #[arg(last = true)]
+        extra: Vec<String>,
+    },
+    /// Measure throughput beside hand-written twins, on private servers, in a release build.
+    ///
+    /// MQGUARD_BENCH_MESSAGES and MQGUARD_BENCH_ROUNDS change how much and how often.
+    Bench,
+    /// Check formatting, lints, documentation, every set of features and the dependencies.
+    Lint,
+    /// Keep private servers running for development, below the target directory.
+    ///
+    /// `eval "$(cargo xtask services up)"` also sets the variables that name them.
+    #[command(subcommand)]
+    Services(services::Command),
+    /// Ends the servers of a command that cannot do it any more; reads about them from its input.
+    #[command(name = watchdog::SUBCOMMAND, hide = true)]
+    Watchdog,
+}
+
+fn main() -> ExitCode {
+    match execute(&Arguments::parse().command) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => match error.downcast_ref::<signals::Interrupted>() {
+            Some(interrupted) => {
+                eprintln!("xtask: {interrupted}");
+                ExitCode::from(interrupted.exit_code())
+            }
+            None => {
+                eprintln!("xtask: error: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+/// Runs the command; the exit code.
+fn execute(command: &Command) -> anyhow::Result<u8> {
+    signals::install()?;
+    match command {
+        Command::Test { extra } => test::run(extra),
+        Command::Bench => bench::run(),
+        Command::Lint => lint::run(),
+        Command::Services(command) => services::run(command),
+        Command::Watchdog => {
+            watchdog::run(std::io::stdin());
+            Ok(0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_after_the_dashes_goes_to_cargo_test() -> Result<(), clap::Error> {
+        let line = ["xtask", "test", "--", "-p", "mqguard", "--", "--nocapture"];
+        let Command::Test { extra } = Arguments::try_parse_from(line)?.command else {
+            return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
+        };
+        assert_eq!(extra, ["-p", "mqguard", "--", "--nocapture"]);
+        Ok(())
+    }
+}

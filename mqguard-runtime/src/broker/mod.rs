@@ -13,6 +13,7 @@ pub use contract::{
 };
 pub use headers::{HeaderValue, Headers};
 pub use memory::MemoryBroker;
+pub(crate) use message::JSON;
 pub use message::{Message, Properties};
 #[cfg(feature = "rabbitmq")]
 pub use rabbitmq::{RabbitMq, RabbitMqUrlError};

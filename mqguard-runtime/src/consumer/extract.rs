@@ -62,9 +62,9 @@ impl std::fmt::Debug for States {
 #[error("nothing of type `{0}` was registered: call `.state(...)` with one on the guard")]
 pub struct MissingState(pub &'static str);
 
-/// A value registered with [`Guard::state`](crate::Guard::state), shared by all runs.
+/// A value registered with [`Guard::state`](crate::Guard::state), shared by all runs. A parameter can take it apart: `State(db): State<Db>`.
 #[derive(Debug)]
-pub struct State<T>(Arc<T>);
+pub struct State<T>(pub Arc<T>);
 
 impl<T> Clone for State<T> {
     fn clone(&self) -> Self {

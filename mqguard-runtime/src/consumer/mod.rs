@@ -1,13 +1,19 @@
 //! The life of one delivery: extract, claim, run, settle.
 
 mod context;
+mod courier;
 mod declare;
 mod extract;
+mod handler;
 mod key;
 mod outcome;
 mod payload;
+mod pipeline;
 mod precheck;
+mod settle;
 mod spec;
+mod topology;
+mod worker;
 
 pub use context::{Attempt, Context, Effects, Origin};
 pub use declare::{Consumer, NotRun};
@@ -20,3 +26,8 @@ pub use spec::{
     BindingSpec, ConsumerSpec, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, FaultRule, IdempotentSpec, IdentityRule, MissingId,
     Role,
 };
+
+pub(crate) use courier::Courier;
+pub(crate) use handler::{Handler, Of};
+pub(crate) use pipeline::Pipeline;
+pub(crate) use worker::Worker;

@@ -54,11 +54,17 @@ pub(crate) fn decode_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeE
     if body.is_empty() {
         return Err(DecodeError { path: String::new(), problem: "the body is empty, JSON was expected".into() });
     }
+    // Keeping track of the path costs, so it is looked for only when there is something to tell.
+    serde_json::from_slice(body).map_err(|error| locate::<T>(body).unwrap_or_else(|| whole(&error)))
+}
+
+fn locate<T: DeserializeOwned>(body: &[u8]) -> Option<DecodeError> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        DecodeError { path: if path == "." { String::new() } else { path }, problem: error.inner().to_string() }
-    })?;
-    json.end().map_err(|error| DecodeError { path: String::new(), problem: error.to_string() })?;
-    Ok(value)
+    let error = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;
+    let path = Some(error.path().to_string()).filter(|path| path != "." && path != "?");
+    Some(DecodeError { path: path.unwrap_or_default(), problem: error.inner().to_string() })
+}
+
+fn whole(error: &serde_json::Error) -> DecodeError {
+    DecodeError { path: String::new(), problem: error.to_string() }
 }

@@ -42,6 +42,12 @@ impl<E: RetryableError + Into<Box<dyn Error + Send + Sync>>> PrecheckOutcome for
     }
 }
 
+impl PrecheckOutcome for Result<Precheck, Failure> {
+    fn into_precheck(self) -> Self {
+        self
+    }
+}
+
 /// Ends the run when a precheck says so.
 ///
 /// # Errors

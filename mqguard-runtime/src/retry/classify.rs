@@ -7,7 +7,7 @@ pub enum Retry {
     Retryable,
     /// After this long instead of the policy's delay; counted against `max`.
     After(Duration),
-    /// After this long, without spending an attempt. Bounded by the policy's `within`; without one it is counted.
+    /// After this long (at least 100 ms), without spending an attempt. Bounded by the policy's `within`; without one it is counted.
     Later(Duration),
     /// Never: dead letter at once.
     Fatal,

@@ -1,0 +1,110 @@
+//! The expansion of `#[consumer]`: the companion type and its `Consumer`.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::{companion, spec};
+use crate::model::{Consumer, Handler};
+use crate::parse::value::KeySource;
+
+/// The companion of `handler`. The payload's type and the return type are mentioned once: what is wrong with one is reported once.
+pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream) -> TokenStream {
+    let private = &quote!(#root::__private);
+    let (name, payload) = (&handler.name, &handler.payload);
+    let declaration = companion::declaration(name, &handler.vis, &handler.attrs);
+    let attributes = companion::impl_attributes(name, &handler.attrs);
+    let spec = spec::expand(consumer, handler, private);
+    let message = quote_spanned!(payload.span()=> type Message = #payload;);
+    let output = match (&consumer.classify, &handler.output) {
+        (Some(_), _) => quote!(::core::result::Result<(), #private::Failure>),
+        (None, Some(output)) => output.clone(),
+        (None, None) => quote!(()),
+    };
+    let run = run(consumer, handler, root, private);
+    let business_key = consumer.idempotent.as_ref().and_then(|it| it.key.as_ref());
+    let business_key = business_key.map(|(key, at)| self::business_key(key, at.span(), root, private));
+    let check = check(handler, private);
+    quote_spanned! {name.span()=>
+        #declaration
+        #attributes
+        impl #private::Consumer for #name {
+            const SPEC: #private::ConsumerSpec = #spec;
+            #message
+            type Output = #output;
+            #run
+            #business_key
+            #check
+        }
+    }
+}
+
+/// A variable of the expansion: the user's code cannot see it, wherever a message about it points. A constant or static of its name
+/// would stand in its way, hence the underscores.
+fn local(name: &str, at: Span) -> Ident {
+    Ident::new(&format!("__{name}"), Span::mixed_site().located_at(at))
+}
+
+/// Calls the function, at whose name the compiler then says what it has against its future.
+fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &TokenStream) -> TokenStream {
+    let name = &handler.name;
+    let (message, cx) = (local("message", name.span()), local("cx", name.span()));
+    let precheck = consumer.precheck.as_ref().map(|path| {
+        let message = local("message", path.span());
+        let outcome = quote_spanned!(path.span()=> #root::PrecheckOutcome::into_precheck(#path(&#message).await));
+        quote!(#private::precheck(#outcome)?;)
+    });
+    let extracted =
+        handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::extract(&#cx).await?));
+    let call = quote_spanned!(name.span()=> #name(#message #(, #extracted)*).await);
+    let (outcome, value) = match (&consumer.classify, &handler.output) {
+        (Some(path), Some(output)) => {
+            let (outcome, error) = (local("outcome", output.span()), local("error", path.span()));
+            let class = quote_spanned!(path.span()=> #path(#error));
+            (Some(quote!(let #outcome = #call;)), quote!(#private::classified(#outcome, |#error| #class)))
+        }
+        _ => (None, call),
+    };
+    quote_spanned! {name.span()=>
+        fn run(
+            #message: Self::Message,
+            #cx: #private::Context,
+        ) -> impl ::core::future::Future<Output = ::core::result::Result<Self::Output, #private::NotRun>> + ::core::marker::Send {
+            async move {
+                #precheck
+                #outcome
+                ::core::result::Result::Ok(#value)
+            }
+        }
+    }
+}
+
+/// The key of a message. The bound is asked for by the public trait itself, so that a message about it names nothing private.
+fn business_key(key: &KeySource, at: Span, root: &TokenStream, private: &TokenStream) -> TokenStream {
+    let message = local("message", at);
+    let key = match key {
+        // Located there, but not as if it were written there: the compiler would advise to write the field without quotes.
+        KeySource::Field(members) => quote_spanned!(Span::mixed_site().located_at(at)=> &#message #(.#members)*),
+        KeySource::Function(path) => quote_spanned!(at=> &#path(#message)),
+    };
+    let key = quote_spanned!(at=> #root::BusinessKey::business_key(#key));
+    quote! {
+        fn business_key(#message: &Self::Message) -> ::core::option::Option<::std::string::String> {
+            #private::business_key(&#key)
+        }
+    }
+}
+
+/// Asks the parameters whether they can be had.
+fn check(handler: &Handler, private: &TokenStream) -> Option<TokenStream> {
+    let states = local("states", handler.name.span());
+    let checks = handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::check(#states)?;));
+    (!handler.extractors.is_empty()).then(|| {
+        quote! {
+            fn check(#states: &#private::States) -> ::core::result::Result<(), #private::MissingState> {
+                #(#checks)*
+                ::core::result::Result::Ok(())
+            }
+        }
+    })
+}

@@ -1,0 +1,10 @@
+//! The expansion of `#[dead_letter_consumer]`: a consumer by another declaration.
+
+use proc_macro2::TokenStream;
+
+use crate::model::{Consumer, Handler};
+
+/// The same companion as for `#[consumer]`: what differs is in the `SPEC`.
+pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream) -> TokenStream {
+    super::consumer::expand(consumer, handler, root)
+}

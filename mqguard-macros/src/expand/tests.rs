@@ -1,0 +1,242 @@
+//! What the macros make of an item, as text.
+
+use proc_macro2::TokenStream;
+use syn::{Item, ItemEnum, ItemFn, ItemImpl};
+
+use crate::diag::Sink;
+use crate::parse;
+
+const ITEM: &str = "/// Processes an order.\nasync fn process(order: Order) -> Result<(), OrderError> { Ok(()) }";
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().unwrap()
+}
+
+fn consumer(args: &str, item: &str) -> TokenStream {
+    super::consumer(tokens(args), &tokens(item))
+}
+
+fn dead_letter_consumer(args: &str, item: &str) -> TokenStream {
+    super::dead_letter_consumer(tokens(args), &tokens(item))
+}
+
+fn lines(expansion: TokenStream) -> usize {
+    prettyplease::unparse(&syn::parse2(expansion).unwrap()).lines().count()
+}
+
+/// The messages of `#[consumer(...)]` alone.
+fn messages_of(args: &str) -> Vec<String> {
+    let mut sink = Sink::default();
+    parse::consumer::consumer(tokens(args), &mut sink);
+    sink.messages().into_iter().map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn one_letter_typos_suggest_the_right_word() {
+    let typos = [
+        ("quue = \"q\"", "queue"),
+        ("queu = \"q\"", "queue"),
+        ("queeue = \"q\"", "queue"),
+        ("qeuue = \"q\"", "queue"),
+        ("dlqq = \"d\"", "dlq"),
+        ("dql = \"d\"", "dlq"),
+        ("retyr(max = 3)", "retry"),
+        ("rety(max = 3)", "retry"),
+        ("tetry(max = 3)", "retry"),
+        ("idempotnet = \"redis\"", "idempotent"),
+        ("idempotant = \"redis\"", "idempotent"),
+        ("bnd(exchange = \"x\", routing_key = \"#\")", "bind"),
+        ("prefech = 3", "prefetch"),
+        ("concurency = 3", "concurrency"),
+        ("tiemout = \"5s\"", "timeout"),
+        ("ontimeout = \"retry\"", "on_timeout"),
+        ("on_panik = \"retry\"", "on_panic"),
+        ("queue_typ = \"quorum\"", "queue_type"),
+        ("prechek = f", "precheck"),
+        ("clasify = f", "classify"),
+        ("retry(mx = 3)", "max"),
+        ("retry(max = 3, dealy = \"5s\")", "delay"),
+        ("retry(max = 3, facter = 2)", "factor"),
+        ("retry(max = 3, maxdelay = \"5s\")", "max_delay"),
+        ("retry(max = 3, jiter = 0.2)", "jitter"),
+        ("retry(shedule = [\"5s\"])", "schedule"),
+        ("retry(max = 3, witin = \"5m\")", "within"),
+        ("idempotent(stor = \"redis\")", "store"),
+        ("idempotent(store = \"redis\", ttll = \"5m\")", "ttl"),
+        ("idempotent(store = \"redis\", leese = \"5m\")", "lease"),
+        ("idempotent(store = \"redis\", missingid = \"run\")", "missing_id"),
+        ("idempotent(store = \"redis\", indentity = \"key\")", "identity"),
+        ("bind(exchage = \"x\", routing_key = \"#\")", "exchange"),
+        ("bind(exchange = \"x\", routingkey = \"#\")", "routing_key"),
+        ("idempotent = \"reddis\"", "redis"),
+        ("idempotent = \"memroy\"", "memory"),
+        ("queue_type = \"clasic\"", "classic"),
+        ("on_timeout = \"fatel\"", "fatal"),
+    ];
+    for (args, word) in typos {
+        let messages = messages_of(args);
+        assert_eq!(messages.len(), 1, "{args}: {messages:?}");
+        let suggestion = [format!("did you mean `{word}`?"), format!("did you mean \"{word}\"?")];
+        assert!(suggestion.iter().any(|suggestion| messages[0].contains(suggestion.as_str())), "{args}: {messages:?}");
+    }
+}
+
+#[test]
+fn the_expansion_is_small() {
+    let item = lines(tokens(ITEM));
+    let plain = lines(consumer(r#"queue = "q""#, ITEM)) - item;
+    assert!(plain <= 36, "{plain} lines for one key");
+    let args =
+        r#"queue = "q", dlq = "d", retry(max = 3, delay = "5s", factor = 2), idempotent(store = "redis", key = "order_id")"#;
+    let usual = lines(consumer(args, ITEM)) - item;
+    assert!(usual <= 62, "{usual} lines for the usual keys");
+    let error = "enum E { #[retryable] A, #[fatal] B(u8), #[retryable(inherit)] C(io::Error), #[retryable(after = wait)] D { wait: Duration } }";
+    let derived = lines(super::retryable_error(tokens(error)));
+    assert!(derived <= 24, "{derived} lines for four variants");
+}
+
+/// Whether the expansion starts with the item as it was, and goes on with the companion and its impl.
+fn survives(expansion: &TokenStream, item: &str) -> Result<(), String> {
+    let text = expansion.to_string();
+    let item = tokens(item).to_string();
+    if !text.starts_with(&item) {
+        return Err(format!("the item is not first: {text}"));
+    }
+    let rest = tokens(&text[item.len()..]);
+    let items = syn::parse2::<syn::File>(rest).map_err(|problem| format!("{problem}: {text}"))?.items;
+    let is_companion = |item: &Item| matches!(item, Item::Enum(ItemEnum { ident, .. }) if ident == "process");
+    let is_impl = |item: &Item| matches!(item, Item::Impl(ItemImpl { trait_: Some(_), .. }));
+    let mistakes = items.iter().filter(|item| matches!(item, Item::Macro(_))).count();
+    match (items.iter().any(is_companion), items.iter().any(is_impl), mistakes) {
+        (true, true, 1..) => Ok(()),
+        found => Err(format!("companion, impl, mistakes: {found:?} in {text}")),
+    }
+}
+
+#[test]
+fn the_item_survives_every_fault_of_the_attribute() {
+    let faults = [
+        "",
+        "quue = \"q\"",
+        "queue",
+        "queue = ",
+        "queue = 5",
+        "queue = Q",
+        "queue = \"\"",
+        "queue = \"q\", queue = \"r\"",
+        "\"q\"",
+        "= = =",
+        ", , ,",
+        "queue = \"q\", retry(max = 3)",
+        "queue = \"q\", dlq = \"d\", retry",
+        "queue = \"q\", dlq = \"d\", retry(max = \"three\")",
+        "queue = \"q\", dlq = \"d\", retry(max = 3, delay = \"5 sec\")",
+        "queue = \"q\", dlq = \"d\", retry(max = 3, delay = \"2d\"), idempotent = \"redis\"",
+        "queue = \"q\", idempotent = \"rediss\"",
+        "queue = \"q\", bind()",
+        "queue = \"q\", concurrency = 64",
+        "queue = \"q\", crate = \"x\"",
+        "queue = \"q\", precheck = |x| x",
+        "#![x]",
+        "queue = \"q\" 'a'",
+        "queue::<Q> = 3",
+        "r#queue = \"q\"",
+        "{ queue = \"q\" }",
+    ];
+    for args in faults {
+        if let Err(problem) = survives(&consumer(args, ITEM), ITEM) {
+            panic!("{args}: {problem}");
+        }
+    }
+    for args in ["", "queue = \"q\", retry(max = 3)", "of = f"] {
+        if let Err(problem) = survives(&dead_letter_consumer(args, ITEM), ITEM) {
+            panic!("{args}: {problem}");
+        }
+    }
+}
+
+#[test]
+fn the_item_survives_every_fault_of_the_signature() {
+    let faults = [
+        "fn process(order: Order) {}",
+        "async fn process() {}",
+        "async fn process<T>(order: T) {}",
+        "async fn process<'a>(order: &'a Order) {}",
+        "async fn process(order: &Order) {}",
+        "async fn process(order: impl Send) {}",
+        "async fn process(order: Order) where Order: Send {}",
+        "async fn process(order: Order, cx: &Context) {}",
+        "async fn process(order: Order) -> impl Sized {}",
+        "unsafe fn process(order: Order) {}",
+        "extern \"C\" fn process(order: Order) {}",
+        "unsafe extern \"C\" fn process(order: u8, ...) {}",
+        "pub(crate) fn process(#[cfg(x)] order: Order) { let x = order.; }",
+    ];
+    for item in faults {
+        if let Err(problem) = survives(&consumer("queue = \"q\"", item), item) {
+            panic!("{item}: {problem}");
+        }
+    }
+}
+
+#[test]
+fn a_half_typed_function_is_left_to_the_compiler() {
+    let item = "async fn process(order: Order) -> Result<(), OrderError> { let x = order.; match { } }";
+    let expansion = consumer("queue = \"q\"", item).to_string();
+    assert!(expansion.starts_with(&tokens(item).to_string()));
+    assert!(!expansion.contains("compile_error"), "{expansion}");
+}
+
+#[test]
+fn an_item_that_is_no_function_stays() {
+    for item in ["struct Service;", "impl Service { async fn process() {} }", "const process: u8 = 0;", "async fn", "42", ""] {
+        let expansion = consumer("queue = \"q\"", item).to_string();
+        assert!(expansion.starts_with(&tokens(item).to_string()), "{item}: {expansion}");
+        assert!(expansion.contains("compile_error"), "{item}: {expansion}");
+    }
+}
+
+#[test]
+fn types_of_the_signature_are_mentioned_once() {
+    let item = "async fn process(order: Unusual) -> Special<(), Peculiar> {}";
+    let expansion = consumer(r#"queue = "q", idempotent(store = "memory", key = "id"), precheck = check"#, item).to_string();
+    for name in ["Unusual", "Special", "Peculiar"] {
+        assert_eq!(expansion.matches(name).count(), 2, "{name} in {expansion}");
+    }
+}
+
+#[test]
+fn every_path_is_absolute() {
+    let args = r#"
+        queue = "q", dlq = "d", retry(max = 3, max_delay = "1m", within = "1h"), bind(exchange = "x", routing_key = "y"),
+        idempotent(store = "memory", key = "id", identity = "key", missing_id = "run"), concurrency = 2, on_panic = "fatal"
+    "#;
+    let item = "async fn process(order: Order, state: Db) -> Outcome {}";
+    let expansion = consumer(args, item);
+    let file: syn::File = syn::parse2(expansion).unwrap();
+    let wiring = file.items.iter().filter(|item| !matches!(item, Item::Fn(ItemFn { .. })));
+    let text: String = wiring.map(|item| quote::ToTokens::to_token_stream(item).to_string()).collect();
+    for name in ["Option", "Some", "None", "Result", "Ok", "String", "Send", "Future"] {
+        for (at, _) in text.match_indices(name) {
+            let before = text[..at].trim_end();
+            let alone = !text[at + name.len()..].starts_with(char::is_alphanumeric) && !before.ends_with(char::is_alphanumeric);
+            assert!(!alone || before.ends_with("::"), "{name} in {text}");
+        }
+    }
+}
+
+#[test]
+fn the_derive_always_gives_an_impl() {
+    let faults = [
+        "enum E { A, #[fatal] B }",
+        "struct E;",
+        "union E { a: u8 }",
+        "enum E<T: Clone> where T: Copy { #[retryable(inherit)] A, #[fatal] B(T) }",
+        "enum E { #[retriable] A }",
+        "enum E { #[retryable(after = x)] A }",
+    ];
+    for item in faults {
+        let expansion = super::retryable_error(tokens(item)).to_string();
+        assert!(expansion.contains("RetryableError for E"), "{item}: {expansion}");
+    }
+}

@@ -1,0 +1,17 @@
+//! From tokens to syntax: every key and value with its place, every fault reported where it is.
+
+pub(crate) mod classes;
+pub(crate) mod consumer;
+pub(crate) mod duration;
+mod entries;
+pub(crate) mod function;
+mod keys;
+pub(crate) mod slot;
+pub(crate) mod value;
+
+pub(crate) use entries::visible;
+
+/// Syntax as a person would write it.
+pub(crate) fn text_of(syntax: &impl quote::ToTokens) -> String {
+    entries::compact(&visible(syntax.to_token_stream()))
+}

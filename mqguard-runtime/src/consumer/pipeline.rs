@@ -1,0 +1,267 @@
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::context::{Attempt, Context, Origin};
+use super::courier::Courier;
+use super::extract::States;
+use super::handler::{Handler, Prepared, Ran};
+use super::outcome::{ErrorText, Failure};
+use super::spec::{ConsumerSpec, FaultRule, MissingId, Role};
+use crate::broker::{Broker, Delivery};
+use crate::dead_letter::{Death, Reason};
+use crate::event::{Event, EventKind, Observers};
+use crate::idempotency::{Answer, Identity, Kept, Ledger, StoreError};
+use crate::retry::{Progress, Retry};
+use crate::stop::Stop;
+
+/// The life of one delivery: extract, claim, run, settle. One for each consumer, not generic.
+pub(crate) struct Pipeline {
+    pub(crate) spec: &'static ConsumerSpec,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) broker: Arc<dyn Broker>,
+    pub(crate) ledger: Option<Ledger>,
+    pub(crate) courier: Courier,
+    pub(crate) states: Arc<States>,
+    pub(crate) observers: Observers,
+    pub(crate) stop: Stop,
+    /// Told when the store could not answer, and what it said: the worker pauses.
+    pub(crate) store_down: watch::Sender<String>,
+}
+
+/// A delivery on its way, and how far its message has come.
+pub(crate) struct InFlight {
+    pub(crate) delivery: Delivery,
+    pub(crate) progress: Progress,
+    /// The claim, when there is one.
+    pub(crate) kept: Option<Kept>,
+}
+
+impl InFlight {
+    pub(crate) fn message_id(&self) -> Option<&str> {
+        self.delivery.message.properties.message_id.as_deref()
+    }
+
+    /// Cancelled when the claim is lost; never when there is none.
+    pub(crate) fn lost(&self) -> CancellationToken {
+        self.kept.as_ref().map(|kept| kept.lost.clone()).unwrap_or_default()
+    }
+}
+
+/// How a run ended.
+enum Ended {
+    Ran(Result<Ran, Failure>),
+    /// Another worker may have it now.
+    LeaseLost,
+    /// The grace period is over.
+    Aborted,
+}
+
+impl Pipeline {
+    pub(crate) async fn process(&self, delivery: Delivery) {
+        let progress = Progress::read(&delivery.message.headers);
+        let flight = InFlight { delivery, progress, kept: None };
+        // Decoding, and what names the business key, is the user's code too. A panic over a body comes again with the same body.
+        let prepared = catch_unwind(AssertUnwindSafe(|| self.handler.prepare(&flight.delivery.message)));
+        let (kind, message) = match prepared {
+            Ok(Ok(prepared)) => return self.claim(flight, prepared).await,
+            Ok(Err(error)) => ("undecodable", error.to_string()),
+            Err(panic) => ("panic", panic_text(panic.as_ref())),
+        };
+        self.reject(flight, Reason::Undecodable, ErrorText { kind: kind.into(), message, chain: Vec::new() }).await;
+    }
+
+    async fn claim(&self, mut flight: InFlight, prepared: Prepared) {
+        let Some(ledger) = &self.ledger else { return self.run(flight, prepared).await };
+        let Some(identity) = ledger.identity(prepared.business_key.as_deref(), flight.message_id()) else {
+            return self.without_identity(flight, prepared, ledger.spec().missing_id).await;
+        };
+        match ledger.claim(identity, flight.progress.turn()).await {
+            Ok(Answer::Granted(kept)) => {
+                flight.kept = Some(kept);
+                self.run(flight, prepared).await;
+            }
+            Ok(answer) => self.not_granted(flight, answer).await,
+            Err(error) => self.unclaimed(flight, error).await,
+        }
+    }
+
+    async fn without_identity(&self, flight: InFlight, prepared: Prepared, rule: MissingId) {
+        match rule {
+            MissingId::Run => {
+                tracing::warn!(queue = self.spec.queue, "a message without id runs unprotected (`missing_id = \"run\"`)");
+                self.run(flight, prepared).await;
+            }
+            MissingId::DeadLetter => {
+                let message = "the message has no id (and no business key) by which a duplicate could be told; \
+                               publish with a message id, or set `missing_id = \"run\"`";
+                let text = ErrorText { kind: "missing-id".into(), message: message.into(), chain: Vec::new() };
+                self.die(flight, Reason::MissingId, text).await;
+            }
+        }
+    }
+
+    /// Dead-letters a message that the handler never sees. With an id it is claimed first, so that a duplicate makes no second letter.
+    async fn reject(&self, mut flight: InFlight, reason: Reason, text: ErrorText) {
+        match self.identity_of_undecoded(&flight) {
+            None => self.die(flight, reason, text).await,
+            Some((ledger, identity)) => match ledger.claim(identity, flight.progress.turn()).await {
+                Ok(Answer::Granted(kept)) => {
+                    flight.kept = Some(kept);
+                    self.die(flight, reason, text).await;
+                }
+                Ok(answer) => self.not_granted(flight, answer).await,
+                Err(error) => self.unclaimed(flight, error).await,
+            },
+        }
+    }
+
+    /// The identity of a message that could not be read: only when it needs no key from the body.
+    fn identity_of_undecoded(&self, flight: &InFlight) -> Option<(&Ledger, Identity)> {
+        let ledger = self.ledger.as_ref().filter(|ledger| !ledger.spec().keyed)?;
+        Some((ledger, ledger.identity(None, flight.message_id())?))
+    }
+
+    async fn not_granted(&self, mut flight: InFlight, answer: Answer) {
+        match answer {
+            Answer::Duplicate => self.acknowledge(flight, EventKind::Duplicate),
+            Answer::Stale => self.acknowledge(flight, EventKind::Stale),
+            Answer::Busy(left) => self.hand_back_later(flight, left).await,
+            Answer::Letter(kept, record) => {
+                flight.kept = Some(kept);
+                let death = self.owed_death(record);
+                self.send_letter(flight, death).await;
+            }
+            // Only `claim` runs handlers; a grant that arrives here is given back.
+            Answer::Granted(kept) => {
+                flight.kept = Some(kept);
+                self.hand_back_now(flight).await;
+            }
+        }
+    }
+
+    /// The death of a message whose letter an earlier owner owed.
+    fn owed_death(&self, record: Option<String>) -> Death {
+        let now = self.broker.now();
+        match record {
+            Some(record) => Death::from_record(&record, now),
+            None => {
+                let message = "the process died, or lost its lease, while the message was handled, more often than allowed";
+                let text = ErrorText { kind: "crash-loop".into(), message: message.into(), chain: Vec::new() };
+                Death::new(&Reason::CrashLoop, text, now)
+            }
+        }
+    }
+
+    async fn unclaimed(&self, flight: InFlight, error: StoreError) {
+        match error {
+            // This one record is damaged; the store works for others.
+            StoreError::Unusable { .. } => self.fail(flight, Failure::of(Retry::Retryable, error)).await,
+            _ => {
+                tracing::debug!(queue = self.spec.queue, message_id = flight.message_id(), "{error}; handed back");
+                self.store_failed(&error);
+                self.hand_back_now(flight).await;
+            }
+        }
+    }
+
+    /// Has the worker pause.
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        if let Some(ledger) = &self.ledger {
+            self.store_down.send_replace(ledger.about(error));
+        }
+    }
+
+    async fn run(&self, flight: InFlight, prepared: Prepared) {
+        let cx = self.context(&flight);
+        let started = Instant::now();
+        match self.run_handler(&flight, prepared, cx.clone()).await {
+            Ended::Ran(Ok(ran)) => self.succeed(flight, ran, started.elapsed(), cx.effects()).await,
+            Ended::Ran(Err(failure)) => self.fail(flight, failure).await,
+            Ended::LeaseLost => self.hand_back_later(flight, Duration::ZERO).await,
+            Ended::Aborted => self.hand_back_now(flight).await,
+        }
+    }
+
+    async fn run_handler(&self, flight: &InFlight, prepared: Prepared, cx: Context) -> Ended {
+        let lost = flight.lost();
+        // The call itself can panic too, not only the future that it returns.
+        let run = AssertUnwindSafe(async move { (prepared.run)(cx).await }).catch_unwind();
+        let result = tokio::select! {
+            biased;
+            result = tokio::time::timeout(self.spec.timeout, run) => result,
+            () = lost.cancelled() => return Ended::LeaseLost,
+            () = self.stop.force.cancelled() => return Ended::Aborted,
+        };
+        Ended::Ran(match result {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(panic)) => Err(self.panicked(panic.as_ref())),
+            Err(_elapsed) => {
+                let text = format!("the handler did not end within {}", humantime::format_duration(self.spec.timeout));
+                Err(Failure::new(rule(self.spec.on_timeout), "timeout", text))
+            }
+        })
+    }
+
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
+        Failure::new(rule(self.spec.on_panic), "panic", panic_text(panic))
+    }
+
+    fn context(&self, flight: &InFlight) -> Context {
+        let delivery = &flight.delivery;
+        let origin =
+            Origin { queue: self.spec.queue, exchange: delivery.exchange.clone(), routing_key: delivery.routing_key.clone() };
+        Context::new(
+            delivery.message.clone(),
+            origin,
+            self.attempt(&flight.progress),
+            delivery.redelivered,
+            Arc::clone(&self.states),
+        )
+    }
+
+    pub(crate) fn attempt(&self, progress: &Progress) -> Attempt {
+        Attempt {
+            generation: progress.generation,
+            retries: progress.retries,
+            deferrals: progress.deferrals,
+            max: self.spec.retry.map_or(0, |retry| retry.max),
+        }
+    }
+
+    pub(crate) fn is_for_letters(&self) -> bool {
+        matches!(self.spec.role, Role::DeadLetters { .. })
+    }
+
+    pub(crate) fn tell(&self, flight: &InFlight, kind: EventKind<'_>) {
+        let event = Event {
+            consumer: self.spec.name,
+            queue: self.spec.queue,
+            message_id: flight.message_id(),
+            attempt: self.attempt(&flight.progress),
+            kind,
+        };
+        // Told before the delivery is settled: a panic must not keep it from that.
+        if catch_unwind(AssertUnwindSafe(|| self.observers.tell(&event))).is_err() {
+            tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "an observer panicked");
+        }
+    }
+}
+
+fn rule(rule: FaultRule) -> Retry {
+    match rule {
+        FaultRule::Retry => Retry::Retryable,
+        FaultRule::Fatal => Retry::Fatal,
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic whose payload is not text".into())
+}

@@ -1,0 +1,260 @@
+//! How a delivery ends. The order of the steps is what makes it safe; each method says what a crash between them leaves.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use super::context::Effects;
+use super::courier::{Destination, GaveUp};
+use super::handler::Ran;
+use super::outcome::{ErrorText, Failure};
+use super::pipeline::{InFlight, Pipeline};
+use crate::backoff::Pause;
+use crate::broker::{Headers, Settlement};
+use crate::dead_letter::{BrokerDeath, Death, Reason, fit_copy, letter};
+use crate::event::EventKind;
+use crate::idempotency::{Settled, Step, StoreError};
+use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide, whole_millis};
+use crate::wire;
+
+/// A busy message is looked at again after this long, then after twice as long each time, up to the longest and never past the end of
+/// the owner's lease: most owners are done long before.
+const FIRST_BUSY: Duration = Duration::from_millis(200);
+const LONGEST_BUSY: Duration = Duration::from_secs(10);
+
+/// Whether a step is in the record.
+enum Recorded {
+    Yes,
+    /// Somebody else owns the message now.
+    Refused,
+    /// The store did not answer before the grace period ended.
+    Unknown,
+}
+
+impl Pipeline {
+    /// `complete`, then the effects, then ack. Before `complete` a crash runs the handler again; after it the redelivery is a duplicate.
+    pub(crate) async fn succeed(&self, flight: InFlight, ran: Ran, elapsed: Duration, effects: Effects) {
+        match self.record(&flight, Step::Complete).await {
+            Recorded::Yes => {}
+            Recorded::Refused => return self.hand_back_later(flight, Duration::ZERO).await,
+            Recorded::Unknown => return self.give_back(flight),
+        }
+        for effect in effects.take() {
+            if AssertUnwindSafe(effect).catch_unwind().await.is_err() {
+                tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect panicked");
+            }
+        }
+        let kind = if ran == Ran::Skipped { EventKind::Skipped } else { EventKind::Processed { elapsed } };
+        self.acknowledge(flight, kind);
+    }
+
+    /// What follows a failed run.
+    pub(crate) async fn fail(&self, mut flight: InFlight, failure: Failure) {
+        if self.is_for_letters() {
+            return self.keep_letter(flight, &failure).await;
+        }
+        // As exact as the times in the headers, or a retry that is due just when `within` ends would be taken for late.
+        let now = whole_millis(self.broker.now());
+        flight.progress.failed(now, &failure.error);
+        match decide(self.spec.retry.as_ref(), &flight.progress, failure.retry, now, fastrand::f64()) {
+            Next::Retry { delay, counted } => self.retry(flight, failure, delay, counted).await,
+            Next::Dead(reason) => self.die(flight, reason, failure.error).await,
+        }
+    }
+
+    /// The copy, confirmed; then `release`; then ack. A crash after the copy leaves two copies, of which the turns let one run; a crash
+    /// before it leaves the delivery, which runs again.
+    async fn retry(&self, flight: InFlight, failure: Failure, delay: Duration, counted: bool) {
+        let next = flight.progress.next(counted);
+        let mut message = copy::copy(&flight.delivery, &next);
+        if !fit_copy(&mut message, self.broker.frame_max()) {
+            return self.die(flight, Reason::OversizedHeaders, failure.error).await;
+        }
+        let lost = flight.lost();
+        match self.courier.deliver(Destination::Hold(delay), &message, &flight.delivery.receipt, [&lost, &self.stop.force]).await
+        {
+            Ok(()) => {}
+            Err(GaveUp) if lost.is_cancelled() => return self.hand_back_later(flight, Duration::ZERO).await,
+            Err(GaveUp) => return self.hand_back_now(flight).await,
+        }
+        match self.record(&flight, Step::Release { next: next.turn() }).await {
+            Recorded::Yes => self.acknowledge(flight, EventKind::Retried { delay, counted, error: &failure.error }),
+            Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
+            // The copy is out; the delivery, should it come again, is an older turn.
+            Recorded::Unknown => self.give_back(flight),
+        }
+    }
+
+    /// `condemn`, then the letter. A crash in between leaves a record that owes the letter, and whoever comes next sends it without
+    /// running the handler.
+    pub(crate) async fn die(&self, flight: InFlight, reason: Reason, error: ErrorText) {
+        if self.is_for_letters() {
+            let failure = Failure { retry: crate::retry::Retry::Retryable, error };
+            return self.keep_letter(flight, &failure).await;
+        }
+        let death = Death::new(&reason, error, self.broker.now());
+        let lease = self.ledger.as_ref().map_or(Duration::ZERO, |ledger| ledger.spec().lease);
+        match self.record(&flight, Step::Condemn { error: death.to_record(), lease }).await {
+            Recorded::Yes => self.send_letter(flight, death).await,
+            Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
+            Recorded::Unknown => self.give_back(flight),
+        }
+    }
+
+    /// The letter, confirmed; then `lettered`; then ack. A crash after the letter may make a second one.
+    pub(crate) async fn send_letter(&self, flight: InFlight, death: Death) {
+        let message = letter(&flight.delivery, &flight.progress, &death, self.spec, self.broker.frame_max());
+        let lost = flight.lost();
+        let receipt = &flight.delivery.receipt;
+        match self.courier.deliver(Destination::DeadLetters, &message, receipt, [&lost, &self.stop.force]).await {
+            Ok(()) => {}
+            Err(GaveUp) if lost.is_cancelled() => return self.hand_back_later(flight, Duration::ZERO).await,
+            Err(GaveUp) => return self.give_back(flight),
+        }
+        let reason = death.reason();
+        match self.record(&flight, Step::Lettered).await {
+            Recorded::Yes => {
+                tracing::warn!(
+                    queue = self.spec.queue,
+                    message_id = flight.message_id(),
+                    %reason,
+                    error = %death.error,
+                    "dead-lettered to `{}`", self.spec.dead_letter_place().queue
+                );
+                self.acknowledge(flight, EventKind::DeadLettered { reason: &reason, error: &death.error });
+            }
+            Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
+            Recorded::Unknown => self.give_back(flight),
+        }
+    }
+
+    /// A letter whose consumer failed comes again later, as often as it takes: a letter never becomes a letter.
+    async fn keep_letter(&self, flight: InFlight, failure: &Failure) {
+        let mut next = Progress { retries: flight.progress.retries.saturating_add(1), ..Progress::default() };
+        next.generation = flight.progress.generation;
+        let mut message = copy::detached(&flight.delivery);
+        preserve_broker_death(&mut message.headers, &flight.delivery.message.headers);
+        message.headers.insert(wire::ATTEMPT, i64::from(next.retries));
+        let delay = Duration::from_secs(1u64 << next.retries.min(9)).min(Duration::from_secs(300)).min(LONGEST_DELAY);
+        tracing::error!(
+            queue = self.spec.queue,
+            message_id = flight.message_id(),
+            error = %failure.error,
+            "the dead-letter consumer `{}` failed; the letter comes again in {}", self.spec.name, humantime::format_duration(delay)
+        );
+        let never = CancellationToken::new();
+        let receipt = &flight.delivery.receipt;
+        match self.courier.deliver(Destination::Hold(delay), &message, receipt, [&never, &self.stop.force]).await {
+            Ok(()) => self.acknowledge(flight, EventKind::Retried { delay, counted: false, error: &failure.error }),
+            Err(GaveUp) => self.give_back(flight),
+        }
+    }
+
+    /// Comes again after about `left`, uncounted: another worker has the message, or may have it. Never acknowledged without a copy, or
+    /// the message is lost when that worker dies.
+    pub(crate) async fn hand_back_later(&self, mut flight: InFlight, left: Duration) {
+        // The claim, if there was one, is not ours any more.
+        flight.kept = None;
+        // As it was delivered: what this run has added does not count.
+        let mut progress = Progress::read(&flight.delivery.message.headers);
+        let patience = (FIRST_BUSY * (1 << progress.busy.min(6))).min(LONGEST_BUSY);
+        let delay = left.min(patience).max(FIRST_BUSY / 2);
+        progress.busy = progress.busy.saturating_add(1);
+        let mut message = copy::copy(&flight.delivery, &progress);
+        if !fit_copy(&mut message, self.broker.frame_max()) {
+            tokio::select! { () = tokio::time::sleep(delay) => {}, () = self.stop.drain.cancelled() => {} }
+            return self.give_back(flight);
+        }
+        let never = CancellationToken::new();
+        let receipt = &flight.delivery.receipt;
+        match self.courier.deliver(Destination::Hold(delay), &message, receipt, [&never, &self.stop.force]).await {
+            Ok(()) => self.acknowledge(flight, EventKind::Busy { again_in: delay }),
+            Err(GaveUp) => self.give_back(flight),
+        }
+    }
+
+    /// Back to the queue at once. The claim is given back first, so that whoever gets the delivery need not wait for its lease.
+    pub(crate) async fn hand_back_now(&self, flight: InFlight) {
+        if let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) {
+            let step = Step::Release { next: Progress::read(&flight.delivery.message.headers).turn() };
+            match tokio::time::timeout(Duration::from_secs(1), ledger.settle(kept, &step)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: {error}"),
+                Err(_) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: no answer in time"),
+            }
+        }
+        self.give_back(flight);
+    }
+
+    fn give_back(&self, flight: InFlight) {
+        self.end(flight, Settlement::Return, EventKind::Returned);
+    }
+
+    pub(crate) fn acknowledge(&self, flight: InFlight, kind: EventKind<'_>) {
+        self.end(flight, Settlement::Ack, kind);
+    }
+
+    fn end(&self, flight: InFlight, settlement: Settlement, kind: EventKind<'_>) {
+        self.tell(&flight, kind);
+        flight.delivery.receipt.settle(settlement);
+    }
+
+    /// Records a step, asking until the store answers: what happened has happened, also when the delivery is lost meanwhile, whose next
+    /// copy is told apart by the record. Without a claim there is nothing to record.
+    async fn record(&self, flight: &InFlight, step: Step) -> Recorded {
+        let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return Recorded::Yes };
+        let mut pause = Pause::reconnect();
+        let message_id = flight.message_id();
+        loop {
+            match ledger.settle(kept, &step).await {
+                Ok(Settled::Applied) => return Recorded::Yes,
+                Ok(Settled::Refused) => return Recorded::Refused,
+                // Asking again is no use, and nobody can claim the message by such a record: what happened stands as it is.
+                Err(error @ StoreError::Unusable { .. }) => {
+                    tracing::error!(queue = self.spec.queue, message_id, "the {} is not recorded: {error}", step_name(&step));
+                    return Recorded::Yes;
+                }
+                Err(error) => {
+                    self.store_failed(&error);
+                    tracing::warn!(queue = self.spec.queue, message_id, "the {} is not recorded yet: {error}", step_name(&step));
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause.step()) => {}
+                () = self.stop.force.cancelled() => return Recorded::Unknown,
+            }
+        }
+    }
+}
+
+/// What a step records.
+fn step_name(step: &Step) -> &'static str {
+    match step {
+        Step::Complete => "success",
+        Step::Release { .. } => "retry",
+        Step::Condemn { .. } => "failure",
+        Step::Lettered => "dead letter",
+        Step::Renew { .. } => "lease",
+    }
+}
+
+/// A copy loses the broker's own death history; a letter that the broker made keeps what that says under our names.
+fn preserve_broker_death(headers: &mut Headers, original: &Headers) {
+    let death = BrokerDeath::read(original);
+    if original.get(wire::ROUTING_KEY).is_none()
+        && let (Some(exchange), Some(routing_key)) = (death.exchange, death.routing_key)
+    {
+        headers.insert(wire::EXCHANGE, exchange);
+        headers.insert(wire::ROUTING_KEY, routing_key);
+    }
+    if original.get(wire::REASON).is_some() {
+        return;
+    }
+    let reason = death.reason.map_or_else(Reason::unknown, |reason| Reason::Broker(reason.to_owned()));
+    headers.insert(wire::REASON, reason.to_string());
+    if let Some(queue) = death.queue {
+        headers.insert(wire::QUEUE, queue);
+    }
+}

@@ -1,0 +1,202 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::pipeline::Pipeline;
+use crate::backoff::Pause;
+use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Subscription};
+use crate::health::Status;
+
+/// Keeps one consumer consuming: declares, subscribes, takes deliveries, and does so again when the connection or the store comes back.
+pub(crate) struct Worker {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) mode: DeclareMode,
+    pub(crate) status: watch::Sender<Status>,
+    slots: Arc<Semaphore>,
+    /// Ended subscriptions whose handlers still run.
+    retired: TaskTracker,
+}
+
+/// Why a subscription is not consumed any more.
+enum End {
+    Drained,
+    Lost(BrokerError),
+    StoreDown(String),
+}
+
+/// A subscription that lasted as long as this works; one that ends sooner is not begun again at once.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// After the force signal, handlers are dropped and hand back; this long is waited for that.
+const FORCED: Duration = Duration::from_secs(3);
+
+impl Worker {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, mode: DeclareMode, status: watch::Sender<Status>) -> Self {
+        let concurrency = pipeline.spec.concurrency.unwrap_or(pipeline.spec.prefetch).max(1);
+        Self { pipeline, mode, status, slots: Arc::new(Semaphore::new(concurrency.into())), retired: TaskTracker::new() }
+    }
+
+    /// Runs until the drain signal.
+    ///
+    /// # Errors
+    /// What does not pass by itself: a topology that does not match, access refused at the first attempt.
+    pub(crate) async fn run(self) -> Result<(), BrokerError> {
+        let result = self.consume_until_drained().await;
+        // A failure is told at once, whatever still runs.
+        self.set_status(match &result {
+            Ok(()) => Status::Draining,
+            Err(error) => Status::Failed { error: error.clone() },
+        });
+        self.retired.close();
+        self.retired.wait().await;
+        if result.is_ok() {
+            self.set_status(Status::Stopped);
+        }
+        result
+    }
+
+    async fn consume_until_drained(&self) -> Result<(), BrokerError> {
+        let drain = &self.pipeline.stop.drain;
+        let mut pause = Pause::reconnect();
+        let mut has_consumed = false;
+        while !drain.is_cancelled() {
+            let subscription = tokio::select! {
+                subscription = self.subscribe() => subscription,
+                () = drain.cancelled() => break,
+            };
+            match subscription {
+                Ok(subscription) => {
+                    self.set_status(Status::Consuming);
+                    has_consumed = true;
+                    let began = Instant::now();
+                    self.consume(subscription).await;
+                    if began.elapsed() >= STEADY {
+                        pause = Pause::reconnect();
+                    }
+                }
+                Err(error) if is_passing(&error, has_consumed) => {
+                    self.set_status(Status::Reconnecting { reason: error.to_string() })
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::select! { () = tokio::time::sleep(pause.step()) => {}, () = drain.cancelled() => {} }
+        }
+        Ok(())
+    }
+
+    async fn subscribe(&self) -> Result<Box<dyn Subscription>, BrokerError> {
+        self.wait_for_store().await;
+        let spec = self.pipeline.spec;
+        self.pipeline.broker.declare(&spec.topology(), self.mode).await?;
+        let request = ConsumeRequest { queue: spec.queue.to_owned(), tag: spec.name.to_owned(), prefetch: spec.prefetch };
+        self.pipeline.broker.consume(request).await
+    }
+
+    async fn wait_for_store(&self) {
+        let Some(ledger) = &self.pipeline.ledger else { return };
+        let mut pause = Pause::reconnect();
+        while let Err(error) = ledger.store().ping().await {
+            self.set_status(Status::Paused { reason: ledger.about(&error) });
+            tokio::time::sleep(pause.step()).await;
+        }
+    }
+
+    /// Consumes until the subscription ends. What still runs then is seen off beside whatever follows: a slow handler holds nothing up.
+    async fn consume(&self, mut subscription: Box<dyn Subscription>) {
+        let running = TaskTracker::new();
+        let end = self.take_deliveries(&mut subscription, &running).await;
+        running.close();
+        let last = match end {
+            End::Lost(error) => {
+                self.set_status(Status::Reconnecting { reason: error.to_string() });
+                None
+            }
+            End::Drained | End::StoreDown(_) => {
+                if let End::StoreDown(reason) = end {
+                    self.set_status(Status::Paused { reason });
+                }
+                if let Err(error) = subscription.cancel().await {
+                    tracing::debug!(queue = self.pipeline.spec.queue, "the subscription ended before it was cancelled: {error}");
+                }
+                Some(subscription)
+            }
+        };
+        self.retired.spawn(see_off(Arc::clone(&self.pipeline), running, last));
+    }
+
+    async fn take_deliveries(&self, subscription: &mut Box<dyn Subscription>, running: &TaskTracker) -> End {
+        let drain = &self.pipeline.stop.drain;
+        let mut store_down = self.pipeline.store_down.subscribe();
+        loop {
+            let next = async {
+                // The semaphore is never closed.
+                let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
+                (slot, subscription.next().await)
+            };
+            let (slot, delivery) = tokio::select! {
+                biased;
+                () = drain.cancelled() => return End::Drained,
+                reason = next_trouble(&mut store_down) => return End::StoreDown(reason),
+                next = next => next,
+            };
+            let delivery = match delivery {
+                Ok(delivery) => delivery,
+                Err(error) => return End::Lost(error),
+            };
+            let pipeline = Arc::clone(&self.pipeline);
+            running.spawn(async move {
+                pipeline.process(delivery).await;
+                drop(slot);
+            });
+        }
+    }
+
+    /// Says a change of state once.
+    fn set_status(&self, status: Status) {
+        let queue = self.pipeline.spec.queue;
+        let before = self.status.send_replace(status.clone());
+        if std::mem::discriminant(&before) == std::mem::discriminant(&status) {
+            return;
+        }
+        match &status {
+            Status::Starting | Status::Draining | Status::Stopped => tracing::debug!(queue, "{status}"),
+            Status::Consuming => tracing::info!(queue, "{status}"),
+            Status::Reconnecting { .. } | Status::Paused { .. } => tracing::warn!(queue, "{status}"),
+            Status::Failed { .. } => tracing::error!(queue, "{status}"),
+        }
+    }
+}
+
+/// A password that is refused at start is a mistake; one that is refused later may be on its way to be changed.
+fn is_passing(error: &BrokerError, has_consumed: bool) -> bool {
+    error.is_transient() || (has_consumed && matches!(error, BrokerError::Refused(_)))
+}
+
+/// The next time that the store cannot answer.
+async fn next_trouble(store_down: &mut watch::Receiver<String>) -> String {
+    // The sender is the pipeline's own, so it is there.
+    if store_down.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    store_down.borrow_and_update().clone()
+}
+
+/// Waits for the handlers of an ended subscription, until they end or a little past the force signal, and closes it: its deliveries can
+/// only be settled on it.
+async fn see_off(pipeline: Arc<Pipeline>, running: TaskTracker, subscription: Option<Box<dyn Subscription>>) {
+    let queue = pipeline.spec.queue;
+    tokio::select! {
+        () = running.wait() => {}
+        () = async { pipeline.stop.force.cancelled().await; tokio::time::sleep(FORCED).await } => {
+            tracing::warn!(queue, left = running.len(), "handlers did not yield; their messages come again");
+        }
+    }
+    if let Some(subscription) = subscription
+        && let Err(error) = subscription.close().await
+    {
+        tracing::warn!(queue, "the last acknowledgements may be lost, those messages come again: {error}");
+    }
+}

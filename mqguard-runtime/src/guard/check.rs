@@ -1,0 +1,68 @@
+//! What can be known to be wrong before anything is connected. All mistakes are told at once.
+
+use std::collections::BTreeMap;
+
+use super::builder::{Guard, Registered};
+use super::error::{ConfigError, Error, Result};
+use crate::consumer::Role;
+
+pub(super) fn all(guard: &Guard) -> Result<()> {
+    let mut mistakes = guard.mistakes.clone();
+    if guard.consumers.is_empty() {
+        mistakes.push(ConfigError("no consumer is registered: add `.consumer::<your_function>()`".into()));
+    }
+    shared_queues(guard, &mut mistakes);
+    for registered in &guard.consumers {
+        let consumer = format!("consumer `{}` (queue `{}`)", registered.spec.name, registered.spec.queue);
+        let found = [store(guard, registered), state(guard, registered), queues(registered)];
+        mistakes.extend(found.into_iter().flatten().map(|mistake| ConfigError(format!("{consumer}: {mistake}"))));
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Error::Config(mistakes)) }
+}
+
+/// Two consumers on one queue would each get some of the messages.
+fn shared_queues(guard: &Guard, mistakes: &mut Vec<ConfigError>) {
+    let mut by_queue: BTreeMap<&str, Vec<&Registered>> = BTreeMap::new();
+    for registered in &guard.consumers {
+        by_queue.entry(registered.spec.queue).or_default().push(registered);
+    }
+    for (queue, sharing) in by_queue.iter().filter(|(_, sharing)| sharing.len() > 1) {
+        let names: Vec<String> = sharing.iter().map(|registered| format!("`{}`", registered.spec.name)).collect();
+        let mistake = if sharing.iter().all(|registered| registered.spec == sharing[0].spec) {
+            format!("the consumer {} is registered {} times", names[0], sharing.len())
+        } else {
+            let names = names.join(" and ");
+            format!(
+                "{names} consume the same queue `{queue}`: each message would reach only one of them; give each a queue of its own"
+            )
+        };
+        mistakes.push(ConfigError(mistake));
+    }
+}
+
+fn store(guard: &Guard, registered: &Registered) -> Option<String> {
+    let name = registered.spec.idempotent?.store;
+    if guard.stores.contains_key(name) || name == "memory" || guard.broker.is_embedded() {
+        return None;
+    }
+    let variable = format!("MQGUARD_{}", name.to_uppercase());
+    Some(format!("the store `{name}` is not configured: set {variable}, or call `.store_url(\"{name}://...\")` on the guard"))
+}
+
+fn state(guard: &Guard, registered: &Registered) -> Option<String> {
+    registered.handler.check(&guard.states).err().map(|missing| missing.to_string())
+}
+
+fn queues(registered: &Registered) -> Option<String> {
+    let spec = registered.spec;
+    match spec.role {
+        Role::Business if spec.dead_letter_place().queue == spec.queue => {
+            Some("the dead-letter queue is the queue itself: dead letters would be consumed again without end".into())
+        }
+        Role::DeadLetters { of: Some(of) } if of.dead_letter_place().queue != spec.queue => {
+            let place = of.dead_letter_place().queue;
+            Some(format!("the dead letters of `{}` go to `{place}`: write `queue = \"{place}\"`", of.name))
+        }
+        _ => None,
+    }
+}

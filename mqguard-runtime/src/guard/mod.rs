@@ -1,0 +1,11 @@
+//! What a user builds and runs.
+
+mod builder;
+mod check;
+mod error;
+mod running;
+mod url;
+
+pub use builder::Guard;
+pub use error::{ConfigError, Error, Result};
+pub use running::Running;

@@ -1,0 +1,179 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::builder::{Guard, Registered};
+use super::error::{Error, Result};
+use crate::broker::{Broker, BrokerError};
+use crate::consumer::{ConsumerSpec, Courier, Pipeline, Worker};
+use crate::health::{Health, Status};
+use crate::idempotency::{Ledger, MemoryStore, Store};
+use crate::publish::Publisher;
+use crate::stop::Stop;
+
+/// A guard that runs. Dropped without [`shutdown`](Self::shutdown), it drains in the background, within the grace period too.
+#[derive(Debug)]
+pub struct Running {
+    broker: Arc<dyn Broker>,
+    consumers: Vec<RunningConsumer>,
+    stop: Stop,
+}
+
+#[derive(Debug)]
+struct RunningConsumer {
+    spec: &'static ConsumerSpec,
+    status: watch::Receiver<Status>,
+    worker: JoinHandle<Result<(), BrokerError>>,
+}
+
+/// Starts the workers of a guard whose configuration is right.
+pub(super) fn start(guard: Guard) -> Running {
+    let stop = Stop::default();
+    let mut guard = guard;
+    let registered = std::mem::take(&mut guard.consumers);
+    let states = Arc::new(std::mem::take(&mut guard.states));
+    let consumers = registered
+        .into_iter()
+        .map(|Registered { spec, handler }| {
+            let store = spec.idempotent.map(|idempotent| (idempotent, store(&mut guard, idempotent.store)));
+            let ledger = store.map(|(idempotent, store)| Ledger::new(idempotent, spec.queue, store));
+            let pipeline = Pipeline {
+                spec,
+                handler,
+                broker: Arc::clone(&guard.broker),
+                ledger,
+                courier: Courier::new(spec, Arc::clone(&guard.broker), guard.mode),
+                states: Arc::clone(&states),
+                observers: guard.observers.clone(),
+                stop: stop.clone(),
+                store_down: watch::Sender::default(),
+            };
+            let (sender, status) = watch::channel(Status::Starting);
+            let worker = Worker::new(Arc::new(pipeline), guard.mode, sender);
+            RunningConsumer { spec, status, worker: tokio::spawn(worker.run()) }
+        })
+        .collect();
+    tokio::spawn(end_grace(stop.clone(), guard.grace));
+    Running { broker: guard.broker, consumers, stop }
+}
+
+/// Gives the force signal when the grace period is over.
+async fn end_grace(stop: Stop, grace: Duration) {
+    stop.drain.cancelled().await;
+    tokio::time::sleep(grace).await;
+    stop.force.cancel();
+}
+
+/// The store of this name. On the embedded broker, where nothing outlives the process anyway, the memory store stands in for one that is
+/// not configured; `memory` is always there.
+fn store(guard: &mut Guard, name: &str) -> Arc<dyn Store> {
+    let embedded = guard.broker.is_embedded();
+    let store = guard.stores.entry(name.to_owned()).or_insert_with(|| {
+        if name != "memory" {
+            tracing::info!("the store `{name}` is not configured; on the embedded broker the memory store stands in for it");
+        }
+        Arc::new(MemoryStore::new())
+    });
+    if store.is_volatile() && !embedded {
+        tracing::warn!(
+            "the store `{name}` is in this process: duplicates that reach other processes, or come after a restart, will run"
+        );
+    }
+    let store = Arc::clone(store);
+    tokio::spawn(tell_warnings(name.to_owned(), Arc::clone(&store)));
+    store
+}
+
+async fn tell_warnings(name: String, store: Arc<dyn Store>) {
+    match store.warnings().await {
+        Ok(warnings) => warnings.iter().for_each(|warning| tracing::warn!("store `{name}`: {warning}")),
+        Err(error) => tracing::debug!("store `{name}` could not be checked: {error}"),
+    }
+}
+
+impl Running {
+    /// Publishes to the guard's broker.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        Publisher::new(Arc::clone(&self.broker))
+    }
+
+    /// The state of every consumer, as of now.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let status = |consumer: &RunningConsumer| (consumer.spec.queue, consumer.status.borrow().clone());
+        Health { consumers: self.consumers.iter().map(status).collect() }
+    }
+
+    /// Waits until every consumer has begun to consume, or one has failed for good.
+    pub(super) async fn ready(&self) -> Result<()> {
+        let all_consume = async {
+            for consumer in &self.consumers {
+                // The sender is gone when the worker has failed, which the other branch tells.
+                drop(consumer.status.clone().wait_for(Status::is_healthy).await);
+            }
+        };
+        tokio::select! {
+            biased;
+            failure = self.failed() => failure,
+            () = all_consume => Ok(()),
+        }
+    }
+
+    /// Waits until a consumer fails for good, and says why.
+    ///
+    /// # Errors
+    /// Always: the failure.
+    pub async fn failed(&self) -> Result<()> {
+        let waits = self.consumers.iter().map(|consumer| Box::pin(failure(consumer.spec, consumer.status.clone())));
+        let (error, ..) = futures_util::future::select_all(waits).await;
+        Err(error)
+    }
+
+    /// Drains: takes nothing new, waits for the handlers that run for up to the grace period, hands the rest back, and closes.
+    ///
+    /// # Errors
+    /// The failure that had ended a consumer before.
+    pub async fn shutdown(mut self) -> Result<()> {
+        self.stop.drain.cancel();
+        let mut result = Ok(());
+        for RunningConsumer { spec, worker, .. } in self.consumers.drain(..) {
+            let ended = match worker.await {
+                Ok(ended) => ended,
+                Err(error) => Err(BrokerError::Unavailable(format!("the worker ended: {error}"))),
+            };
+            let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
+            result = result.and(ended.map_err(in_consumer));
+        }
+        self.broker.close().await;
+        result
+    }
+
+    /// Shuts down; what still runs when `hurry` completes is handed back at once.
+    pub(super) async fn shutdown_hurried_by(self, hurry: impl Future<Output = ()>) -> Result<()> {
+        let force = self.stop.force.clone();
+        let mut end = std::pin::pin!(self.shutdown());
+        tokio::select! {
+            end = &mut end => return end,
+            () = hurry => force.cancel(),
+        }
+        end.await
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.drain.cancel();
+    }
+}
+
+/// Completes when the consumer fails; never when it ends otherwise.
+async fn failure(spec: &'static ConsumerSpec, mut status: watch::Receiver<Status>) -> Error {
+    let failed = status.wait_for(|status| matches!(status, Status::Failed { .. })).await.map(|status| status.clone());
+    match failed {
+        Ok(Status::Failed { error }) => Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) },
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,72 @@
+//! What a guard says about its consumers.
+
+use std::fmt;
+
+use crate::broker::BrokerError;
+
+/// The state of one consumer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// Not connected yet.
+    Starting,
+    /// Messages are being taken.
+    Consuming,
+    /// The broker cannot be reached or ended the subscription; it is tried again.
+    Reconnecting {
+        /// What happened.
+        reason: String,
+    },
+    /// The idempotency store cannot be used; nothing is consumed until it can.
+    Paused {
+        /// What the store said.
+        reason: String,
+    },
+    /// Shutting down: nothing new is taken.
+    Draining,
+    /// Ended as asked.
+    Stopped,
+    /// Ended by something that does not pass by itself.
+    Failed {
+        /// What it was.
+        error: BrokerError,
+    },
+}
+
+impl Status {
+    /// Whether messages are being taken.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        matches!(self, Self::Consuming)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("starting"),
+            Self::Consuming => f.write_str("consuming"),
+            Self::Reconnecting { reason } => write!(f, "not consuming, trying to reconnect: {reason}"),
+            Self::Paused { reason } => write!(f, "paused until the store is back: {reason}"),
+            Self::Draining => f.write_str("draining"),
+            Self::Stopped => f.write_str("stopped"),
+            Self::Failed { error } => write!(f, "failed: {error}"),
+        }
+    }
+}
+
+/// The state of all consumers of a guard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// Each consumer's queue and state.
+    pub consumers: Vec<(&'static str, Status)>,
+}
+
+impl Health {
+    /// Whether every consumer takes messages.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.consumers.iter().all(|(_, status)| status.is_healthy())
+    }
+}

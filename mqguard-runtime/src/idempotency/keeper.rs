@@ -1,0 +1,127 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::contract::{Hold, Settled, Step, Store};
+
+/// Renews the leases of running handlers from a task of its own, so that a handler that is slow to yield does not lose its lease.
+pub(crate) struct LeaseKeeper {
+    store: Arc<dyn Store>,
+    lease: Duration,
+    kept: Mutex<HashMap<u64, Entry>>,
+    next: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Entry {
+    hold: Hold,
+    /// When the last lease that is known to be granted began, at the earliest.
+    since: Instant,
+    lost: CancellationToken,
+}
+
+/// A claim whose lease is being renewed; dropped, it no longer is.
+pub(crate) struct Kept {
+    keeper: Arc<LeaseKeeper>,
+    id: u64,
+    pub(crate) hold: Hold,
+    pub(crate) lost: CancellationToken,
+}
+
+impl LeaseKeeper {
+    /// Starts the keeper; its task ends when the keeper is dropped.
+    pub(crate) fn start(store: Arc<dyn Store>, lease: Duration) -> Arc<Self> {
+        let keeper = Arc::new(Self { store, lease, kept: Mutex::default(), next: AtomicU64::new(0) });
+        tokio::spawn(renew_all(Arc::downgrade(&keeper)));
+        keeper
+    }
+
+    /// Keeps the lease of `hold`, which was granted no earlier than `since`.
+    pub(crate) fn keep(self: &Arc<Self>, hold: Hold, since: Instant) -> Kept {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let lost = CancellationToken::new();
+        self.lock().insert(id, Entry { hold: hold.clone(), since, lost: lost.clone() });
+        Kept { keeper: Arc::clone(self), id, hold, lost }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often it is looked for leases to renew.
+    fn tick(&self) -> Duration {
+        self.lease / 6
+    }
+
+    /// When to look again: soon, or when a lease ends before. A run must not outlast its lease, somebody else may run then.
+    fn next_look(&self) -> Instant {
+        let soon = Instant::now() + self.tick();
+        let ends = self.lock().values().map(|entry| entry.since + self.lease).min();
+        ends.map_or(soon, |ends| ends.min(soon))
+    }
+
+    /// Renews every lease of which a third has passed.
+    async fn renew_due(&self) {
+        let due: Vec<(u64, Entry)> = {
+            let kept = self.lock();
+            let is_due = |entry: &Entry| entry.since.elapsed() >= self.lease / 3;
+            kept.iter().filter(|(_, entry)| is_due(entry)).map(|(id, entry)| (*id, entry.clone())).collect()
+        };
+        join_all(due.into_iter().map(|(id, entry)| self.renew(id, entry))).await;
+    }
+
+    async fn renew(&self, id: u64, entry: Entry) {
+        let (asked, ends) = (Instant::now(), entry.since + self.lease);
+        // When the runtime was blocked until long after the end, only the store knows whether somebody took over.
+        let is_late = asked.saturating_duration_since(ends) > self.tick();
+        let answer_by = if is_late { asked + self.lease / 3 } else { ends.min(asked + self.lease / 3) };
+        let step = Step::Renew { lease: self.lease };
+        match tokio::time::timeout_at(answer_by, self.store.settle(&entry.hold, &step)).await {
+            Ok(Ok(Settled::Applied)) => {
+                if let Some(entry) = self.lock().get_mut(&id) {
+                    entry.since = asked;
+                }
+            }
+            Ok(Ok(Settled::Refused)) => self.lose(id, &entry, "another worker took over"),
+            // No answer is no proof: the lease holds until its time is over.
+            Ok(Err(_)) | Err(_) if Instant::now() < ends => {}
+            Ok(Err(_)) | Err(_) => self.lose(id, &entry, "it could not be renewed in time"),
+        }
+    }
+
+    fn lose(&self, id: u64, entry: &Entry, why: &str) {
+        // A delivery that was settled in the meantime has nothing to lose.
+        if self.lock().remove(&id).is_some() {
+            tracing::warn!(identity = %entry.hold.identity, "lease lost, {why}: the run is cancelled");
+            entry.lost.cancel();
+        }
+    }
+}
+
+async fn renew_all(keeper: Weak<LeaseKeeper>) {
+    while let Some(next_look) = keeper.upgrade().map(|keeper| keeper.next_look()) {
+        tokio::time::sleep_until(next_look).await;
+        match keeper.upgrade() {
+            Some(keeper) => keeper.renew_due().await,
+            None => return,
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.keeper.lock().remove(&self.id);
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kept({})", self.hold.identity)
+    }
+}

@@ -1,0 +1,104 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
+use super::identity::Identity;
+use super::keeper::{Kept, LeaseKeeper};
+use crate::consumer::{IdempotentSpec, IdentityRule};
+
+/// One consumer's view of its store: what the pipeline asks.
+pub(crate) struct Ledger {
+    spec: IdempotentSpec,
+    queue: &'static str,
+    store: Arc<dyn Store>,
+    keeper: Arc<LeaseKeeper>,
+}
+
+/// Lapsed leases after which a message is condemned as a crash loop.
+const MAX_CRASHES: u32 = 3;
+
+/// The answer to a claim, with what it takes to go on.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Granted(Kept),
+    Letter(Kept, Option<String>),
+    Busy(Duration),
+    Stale,
+    Duplicate,
+}
+
+impl Ledger {
+    pub(crate) fn new(spec: IdempotentSpec, queue: &'static str, store: Arc<dyn Store>) -> Self {
+        let keeper = LeaseKeeper::start(Arc::clone(&store), spec.lease);
+        Self { spec, queue, store, keeper }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(crate) fn spec(&self) -> &IdempotentSpec {
+        &self.spec
+    }
+
+    /// An error of the store, with its name.
+    pub(crate) fn about(&self, error: &StoreError) -> String {
+        format!("store `{}`: {error}", self.spec.store)
+    }
+
+    /// What identifies a message; `None` when it has nothing that does. Blank ids are none.
+    pub(crate) fn identity(&self, business_key: Option<&str>, message_id: Option<&str>) -> Option<Identity> {
+        let given = |part: Option<&str>| part.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+        let (key, id) = match self.spec.identity {
+            IdentityRule::KeyAndMessageId => (given(business_key), given(message_id)),
+            IdentityRule::Key => (given(business_key), None),
+            IdentityRule::MessageId => (None, given(message_id)),
+        };
+        if key.is_none() && id.is_none() {
+            return None;
+        }
+        Some(Identity {
+            consumer: self.queue.to_owned(),
+            business_key: key.unwrap_or_default(),
+            message_id: id.unwrap_or_default(),
+        })
+    }
+
+    /// Asks for the right to run. An answer that is lost once is asked for again by the same owner, which the store recognises.
+    pub(crate) async fn claim(&self, identity: Identity, turn: Turn) -> Result<Answer, StoreError> {
+        let request = ClaimRequest {
+            identity,
+            turn,
+            owner: Owner::random(),
+            lease: self.spec.lease,
+            ttl: self.spec.ttl,
+            max_crashes: MAX_CRASHES,
+        };
+        let mut since = Instant::now();
+        let answer = match self.store.claim(&request).await {
+            Err(StoreError::Unavailable(_)) => {
+                since = Instant::now();
+                self.store.claim(&request).await?
+            }
+            answer => answer?,
+        };
+        let keep = || {
+            let hold = Hold { identity: request.identity.clone(), owner: request.owner, ttl: self.spec.ttl };
+            self.keeper.keep(hold, since)
+        };
+        Ok(match answer {
+            Claim::Granted { .. } => Answer::Granted(keep()),
+            Claim::Letter { error, .. } => Answer::Letter(keep(), error),
+            Claim::Busy { left } => Answer::Busy(left),
+            Claim::Stale => Answer::Stale,
+            Claim::Duplicate => Answer::Duplicate,
+        })
+    }
+
+    /// Records a step once; an error leaves open whether it was recorded.
+    pub(crate) async fn settle(&self, kept: &Kept, step: &Step) -> Result<Settled, StoreError> {
+        self.store.settle(&kept.hold, step).await
+    }
+}

@@ -1,0 +1,188 @@
+//! The one connection of a store: opened when it is first needed, and anew after it was lost.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, ServerErrorKind, Value};
+use tokio::time::{Instant, timeout};
+
+use super::super::batch::Backend;
+use super::super::contract::StoreError;
+use super::error::of_server;
+use super::script::Call;
+use super::target::Target;
+
+/// How long opening a connection may take, the login included.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long the answers to a batch may take.
+const RESPONSE: Duration = Duration::from_secs(5);
+/// How long not to try again after the first failure to connect; doubles up to [`LONGEST_PAUSE`]. Meanwhile questions fail at once.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+pub(super) struct Link {
+    target: Target,
+    open: Option<MultiplexedConnection>,
+    down: Option<Down>,
+}
+
+/// The last attempt to connect failed.
+struct Down {
+    why: StoreError,
+    pause: Duration,
+    until: Instant,
+}
+
+impl Link {
+    pub(super) fn new(target: Target) -> Self {
+        Self { target, open: None, down: None }
+    }
+
+    async fn connection(&mut self) -> Result<MultiplexedConnection, StoreError> {
+        if let Some(open) = &self.open {
+            return Ok(open.clone());
+        }
+        if let Some(down) = self.down.as_ref().filter(|down| Instant::now() < down.until) {
+            return Err(down.why.clone());
+        }
+        let opened = match timeout(CONNECT, connect(&self.target)).await {
+            Ok(opened) => opened,
+            Err(_) => {
+                let (target, seconds) = (&self.target, CONNECT.as_secs());
+                Err(StoreError::Unavailable(format!("cannot connect to redis at {target}: no answer within {seconds} s")))
+            }
+        };
+        match opened {
+            Ok(connection) => {
+                self.down = None;
+                Ok(self.open.insert(connection).clone())
+            }
+            Err(why) => {
+                let pause = self.down.as_ref().map_or(FIRST_PAUSE, |down| (down.pause * 2).min(LONGEST_PAUSE));
+                self.down = Some(Down { why: why.clone(), pause, until: Instant::now() + pause });
+                Err(why)
+            }
+        }
+    }
+
+    /// The answers of the server, one for each command.
+    async fn send(&mut self, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
+        let reused = self.open.is_some();
+        let mut connection = self.connection().await?;
+        let mut answers = answers(&mut connection, commands).await;
+        if reused && matches!(answers, Err(Lost::Closed(_))) {
+            // That an idle connection was closed long ago is found out by using it. Each question may be asked twice.
+            self.open = None;
+            connection = self.connection().await?;
+            answers = self::answers(&mut connection, commands).await;
+        }
+        answers.map_err(|lost| {
+            self.open = None;
+            StoreError::Unavailable(format!("lost the connection to redis at {}: {lost}", self.target))
+        })
+    }
+
+    async fn exchange(&mut self, calls: &[Call]) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+        let mut pipeline = Pipeline::with_capacity(calls.len());
+        for call in calls {
+            pipeline.add_command(call.command(false));
+        }
+        let mut answers: Vec<_> = self.send(&pipeline).await?.into_iter().map(Ok).collect();
+
+        // A server that was restarted, or told to forget, has run nothing of these: they are sent again, the first of each with
+        // its script.
+        let unknown: Vec<usize> = (0..calls.len()).filter(|&at| answers[at].as_ref().is_ok_and(is_no_script)).collect();
+        if !unknown.is_empty() {
+            pipeline.clear();
+            for (nth, &at) in unknown.iter().enumerate() {
+                let known = unknown[..nth].iter().any(|&earlier| calls[earlier].is_like(&calls[at]));
+                pipeline.add_command(calls[at].command(!known));
+            }
+            match self.send(&pipeline).await {
+                Ok(values) => unknown.into_iter().zip(values).for_each(|(at, value)| answers[at] = Ok(value)),
+                Err(why) => unknown.into_iter().for_each(|at| answers[at] = Err(why.clone())),
+            }
+        }
+        Ok(answers)
+    }
+}
+
+impl Backend for Link {
+    type Question = Call;
+    type Answer = Value;
+
+    async fn answer(&mut self, calls: Vec<Call>) -> Vec<Result<Value, StoreError>> {
+        let answers = match self.exchange(&calls).await {
+            Ok(answers) => answers,
+            Err(why) => return calls.iter().map(|_| Err(why.clone())).collect(),
+        };
+        let read_only = |answer: &Result<Value, _>| matches!(answer, Ok(Value::ServerError(error)) if error.code() == "READONLY");
+        if answers.iter().any(read_only) {
+            // The master has become a replica: its name may stand for another server by now.
+            self.open = None;
+        }
+        let one = |(call, answer): (&Call, Result<Value, _>)| match answer? {
+            Value::ServerError(error) => Err(of_server(call.key(), &error)),
+            value => Ok(value),
+        };
+        calls.iter().zip(answers).map(one).collect()
+    }
+}
+
+/// Why there are no answers.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error("{0}")]
+    Closed(RedisError),
+    #[error("{0}")]
+    Broken(RedisError),
+    #[error("some answers are missing")]
+    Short,
+    #[error("no answer within {} s", RESPONSE.as_secs())]
+    Late,
+}
+
+async fn answers(connection: &mut MultiplexedConnection, commands: &Pipeline) -> Result<Vec<Value>, Lost> {
+    match timeout(RESPONSE, connection.send_packed_commands(commands, 0, commands.len())).await {
+        Ok(Ok(values)) if values.len() == commands.len() => Ok(values),
+        Ok(Ok(_)) => Err(Lost::Short),
+        Ok(Err(error)) if error.is_connection_dropped() => Err(Lost::Closed(error)),
+        Ok(Err(error)) => Err(Lost::Broken(error)),
+        Err(_) => Err(Lost::Late),
+    }
+}
+
+async fn connect(target: &Target) -> Result<MultiplexedConnection, StoreError> {
+    let unreachable = |error: RedisError| StoreError::Unavailable(format!("cannot connect to redis at {target}: {error}"));
+    #[cfg(feature = "tls")]
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Without one the TLS library panics when it is compiled with several, or with none, of them.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+    let client = target.info().and_then(Client::open).map_err(unreachable)?;
+    // Both are bounded by the callers.
+    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(unreachable)?;
+    for command in target.greeting() {
+        match connection.send_packed_command(&command).await.map_err(unreachable)? {
+            Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoPerm) && is_ping(&command) => {}
+            Value::ServerError(error) => {
+                return Err(match of_server("login", &error) {
+                    StoreError::Refused(why) => StoreError::Refused(format!("redis at {target}: {why}")),
+                    why => StoreError::Unavailable(format!("cannot connect to redis at {target}: {why}")),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(connection)
+}
+
+/// The user need not be allowed to ping.
+fn is_ping(command: &Cmd) -> bool {
+    matches!(command.args_iter().next(), Some(redis::Arg::Simple(b"PING")))
+}
+
+fn is_no_script(value: &Value) -> bool {
+    matches!(value, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoScript))
+}

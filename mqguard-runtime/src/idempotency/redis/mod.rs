@@ -1,0 +1,85 @@
+//! Records on a Redis server.
+
+mod error;
+mod eviction;
+mod link;
+mod script;
+mod target;
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use self::link::Link;
+use self::script::Call;
+use self::target::Target;
+use super::batch::Batcher;
+use super::contract::{Claim, ClaimRequest, Hold, Settled, Step, Store, StoreError};
+use super::invalid_url::InvalidUrl;
+
+/// Keeps the records on a Redis server (5.0 or later, or one that speaks its protocol).
+///
+/// A record is the hash `mq:dedup:` + md5 of the identity, which always has an expiry; each step is one atomic script. What
+/// concurrent callers ask travels together over one connection. The server must not evict records (`maxmemory-policy noeviction`):
+/// [`warnings`](Store::warnings) tells when it can. It must be one server, with or without replicas, not a Redis Cluster.
+///
+/// ```text
+/// > HGETALL mq:dedup:0cc175b9c0f1b6a831c399e269772661
+/// consumer order.process    key 42    message_id 0193f9a2-...
+/// state processing    turn 0.1    owner 8f3e...    lease_until 1764547200000    crashes 0
+/// ```
+pub struct RedisStore {
+    target: Target,
+    batcher: Batcher<Link>,
+}
+
+impl RedisStore {
+    /// A store on the server that a URL names: `redis://[user:password@]host[:port][/database]`, `rediss://` for TLS (with the
+    /// feature `tls`), `redis+unix:///path/to/socket[?db=..&user=..&pass=..]`. Connects when it is first used.
+    ///
+    /// # Errors
+    /// [`InvalidUrl`].
+    pub fn new(url: &str) -> Result<Self, InvalidUrl> {
+        let target = Target::parse(url)?;
+        let batcher = Batcher::new({
+            let target = target.clone();
+            move || Link::new(target.clone())
+        });
+        Ok(Self { target, batcher })
+    }
+}
+
+/// Shows the address, never the password.
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("server", &format_args!("{}", self.target)).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
+        script::claimed(&self.batcher.ask(Call::claim(request)).await?)
+    }
+
+    async fn settle(&self, hold: &Hold, step: &Step) -> Result<Settled, StoreError> {
+        script::settled(&self.batcher.ask(Call::settle(hold, step)).await?)
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.batcher.ask(Call::ping()).await.map(drop)
+    }
+
+    async fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        let server = self.target.to_string();
+        match self.batcher.ask(Call::Config("maxmemory*")).await {
+            Ok(value) => Ok(eviction::warning(&server, &value)?.into_iter().collect()),
+            Err(StoreError::Refused(why)) => {
+                // Unless it is the login that was refused.
+                self.ping().await?;
+                Ok(vec![eviction::unknown(&server, &why)])
+            }
+            Err(why) => Err(why),
+        }
+    }
+}

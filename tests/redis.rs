@@ -1,0 +1,41 @@
+//! What only the store on Redis can get wrong. Each test starts a server of its own.
+#![cfg(feature = "redis")]
+#![allow(clippy::expect_used, clippy::panic)]
+
+#[path = "redis/differential.rs"]
+mod differential;
+#[path = "redis/faults.rs"]
+mod faults;
+#[path = "redis/login.rs"]
+mod login;
+#[path = "redis/records.rs"]
+mod records;
+#[path = "redis/server.rs"]
+mod server;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mqguard::idempotency::{ClaimRequest, Hold, Identity, Owner, RedisStore, Turn};
+
+const LEASE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_hours(24);
+
+fn store(url: &str) -> Arc<RedisStore> {
+    Arc::new(RedisStore::new(url).expect("a usable URL"))
+}
+
+/// A first claim of a message.
+fn request(message_id: &str) -> ClaimRequest {
+    let identity = Identity { consumer: "order.process".into(), business_key: "42".into(), message_id: message_id.into() };
+    ClaimRequest { identity, turn: Turn::default(), owner: Owner::random(), lease: LEASE, ttl: DAY, max_crashes: 3 }
+}
+
+fn hold(request: &ClaimRequest) -> Hold {
+    Hold { identity: request.identity.clone(), owner: request.owner, ttl: request.ttl }
+}
+
+fn key(request: &ClaimRequest) -> String {
+    let hex: String = request.identity.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("mq:dedup:{hex}")
+}

@@ -1,0 +1,50 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::consumer;
+use shop::{Order, OrderError, register};
+
+#[consumer(queue = "q", idempotent(store = "redis", key = ""))]
+async fn f1(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", idempotent(store = "redis", key = "order id"))]
+async fn f2(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", idempotent(store = "redis", key = "order-id"))]
+async fn f3(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", idempotent(store = "redis", key = "$.order_id"))]
+async fn f4(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", idempotent(store = "redis", key = 5))]
+async fn f5(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", idempotent(store = "redis", key = order_key(order)))]
+async fn f6(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", idempotent(store = "redis", key = |order| order.id))]
+async fn f7(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+fn main() {
+    register::<f1>();
+    register::<f2>();
+    register::<f3>();
+    register::<f4>();
+    register::<f5>();
+    register::<f6>();
+    register::<f7>();
+}

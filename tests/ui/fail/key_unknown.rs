@@ -1,0 +1,26 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::consumer;
+use shop::{Order, OrderError, register};
+
+#[consumer(queue = "q", max_length = 5)]
+async fn f1(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", dlq = "d", retry(max = 3, priority = 1))]
+async fn f2(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(queue = "q", idempotent(store = "redis", color = "red"))]
+async fn f3(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+fn main() {
+    register::<f1>();
+    register::<f2>();
+    register::<f3>();
+}

@@ -1,0 +1,20 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::consumer;
+use shop::{Order, OrderError, register};
+
+#[consumer(queue = "order.process", retry(max = 3))]
+async fn f1(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+#[consumer(retry(max = 3))]
+async fn f2(_order: Order) -> Result<(), OrderError> {
+    Ok(())
+}
+
+fn main() {
+    register::<f1>();
+    register::<f2>();
+}

@@ -1,0 +1,50 @@
+#![deny(warnings)]
+
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::{Precheck, consumer};
+use shop::{Order, OrderError, register};
+
+mod checks {
+    use super::{Order, OrderError, Precheck};
+
+    pub async fn plain(_order: &Order) -> Precheck {
+        Precheck::Proceed
+    }
+
+    pub async fn fallible(_order: &Order) -> Result<Precheck, OrderError> {
+        Ok(Precheck::Skip)
+    }
+
+    pub async fn generic<T: Sync>(_order: &T) -> Precheck {
+        Precheck::Proceed
+    }
+
+    pub struct Checks;
+
+    impl Checks {
+        pub async fn method(_order: &Order) -> Precheck {
+            Precheck::Proceed
+        }
+    }
+}
+
+#[consumer(queue = "q", precheck = checks::plain)]
+async fn one(_order: Order) {}
+
+#[consumer(queue = "q", precheck = crate::checks::fallible)]
+async fn two(_order: Order) {}
+
+#[consumer(queue = "q", precheck = checks::generic::<Order>)]
+async fn three(_order: Order) {}
+
+#[consumer(queue = "q", precheck = checks::Checks::method)]
+async fn four(_order: Order) {}
+
+fn main() {
+    register::<one>();
+    register::<two>();
+    register::<three>();
+    register::<four>();
+}
