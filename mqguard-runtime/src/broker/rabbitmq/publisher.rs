@@ -85,10 +85,10 @@ impl Publisher {
 
     /// A header that does not fit into one frame would not be refused: the broker would break the connection over it.
     fn fits(&self, message: &Message) -> Result<(), String> {
-        let (length, limit) = (content_header_len(message), self.slot.frame_max());
+        let (length, limit) = (content_header_len(message), self.slot.header_frame_max());
         if limit > 0 && length > limit {
             return Err(format!(
-                "its properties and headers take {length} bytes, the connection's frames hold {limit} (`frame_max`)"
+                "its properties and headers take {length} bytes, the connection has room for {limit} (`frame_max`, less what the broker adds)"
             ));
         }
         Ok(())
