@@ -41,13 +41,21 @@ impl Pipeline {
             Recorded::Refused => return self.hand_back_later(flight, Duration::ZERO).await,
             Recorded::Unknown => return self.give_back(flight),
         }
-        for effect in effects.take() {
-            if AssertUnwindSafe(effect).catch_unwind().await.is_err() {
-                tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect panicked");
-            }
-        }
+        self.run_effects(&flight, effects).await;
         let kind = if ran == Ran::Skipped { EventKind::Skipped } else { EventKind::Processed { elapsed } };
         self.acknowledge(flight, kind);
+    }
+
+    /// Each effect may take as long as a run; what it comes to changes nothing any more.
+    async fn run_effects(&self, flight: &InFlight, effects: Effects) {
+        for effect in effects.take() {
+            let problem = match tokio::time::timeout(self.spec.timeout, AssertUnwindSafe(effect).catch_unwind()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_panic)) => "panicked",
+                Err(_elapsed) => "took longer than a run may and was dropped",
+            };
+            tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect {problem}");
+        }
     }
 
     /// What follows a failed run.
