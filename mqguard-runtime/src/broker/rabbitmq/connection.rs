@@ -19,9 +19,6 @@ pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a connection says about its frames before there is one: RabbitMQ's default.
 const DEFAULT_FRAME_MAX: usize = 131_072;
 
-/// Room for what the broker adds: more than two dead-letter hops with names of full length take, in bytes.
-const BROKER_HEADERS: usize = 4096;
-
 /// What a connection is for. There are two, because the broker stops reading from a connection that publishes when it runs low on memory
 /// or disk: acks on the same connection would hang with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,13 +63,9 @@ impl Slot {
         }
     }
 
-    /// How large a frame with headers may be when it is published, in bytes. 0 means no limit.
-    ///
-    /// That is less than what was negotiated: the broker adds headers of its own to a message that it delivers again or dead-letters,
-    /// and sends it even when it is too long then. The client library breaks the connection over that, each time the message comes.
-    pub(super) fn header_frame_max(&self) -> usize {
-        let frame_max = self.frame_max.load(Ordering::Relaxed);
-        frame_max - BROKER_HEADERS.min(frame_max / 4)
+    /// The largest frame as negotiated last, in bytes. 0 means no limit.
+    pub(super) fn frame_max(&self) -> usize {
+        self.frame_max.load(Ordering::Relaxed)
     }
 
     /// Whether there ever was a connection.

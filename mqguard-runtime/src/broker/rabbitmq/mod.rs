@@ -116,9 +116,9 @@ impl Broker for RabbitMq {
         tokio::join!(self.shared.consuming.close(), self.shared.publisher.slot().close());
     }
 
-    /// What was negotiated, or RabbitMQ's default before there was a connection, less room for what the broker adds to the headers.
+    /// What was negotiated, or RabbitMQ's default before there was a connection. A publish needs 2 KiB less, for the broker adds headers.
     fn frame_max(&self) -> usize {
         let publishing = self.shared.publisher.slot();
-        if publishing.is_known() { publishing.header_frame_max() } else { self.shared.consuming.header_frame_max() }
+        if publishing.is_known() { publishing.frame_max() } else { self.shared.consuming.frame_max() }
     }
 }
