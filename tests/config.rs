@@ -48,11 +48,14 @@ impl Consumer for Circular {
 
 /// What a guard says that cannot start; one line for each mistake.
 async fn mistakes(guard: Guard) -> Vec<String> {
-    let declared = guard.declare().await.unwrap_err().to_string();
+    let declared = guard.declare().await.err().map(|error| error.to_string()).unwrap_or_default();
     let error = guard.start().await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error:?}");
     let said = error.to_string();
-    assert_eq!(said, declared, "`declare` and `start` differ");
+    // To declare queues, neither what is in stores nor what handlers need has to be there.
+    let to_declare: Vec<&str> =
+        said.lines().filter(|mistake| !mistake.contains("is not configured") && !mistake.contains("was registered")).collect();
+    assert_eq!(declared.lines().collect::<Vec<_>>(), to_declare);
     said.lines().map(str::to_owned).collect()
 }
 

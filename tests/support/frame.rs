@@ -1,7 +1,7 @@
 //! The size of a message's header frame, counted by hand, and a broker with frames of a size of one's choice.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -48,23 +48,26 @@ fn value_len(value: &HeaderValue) -> usize {
     }
 }
 
-/// The embedded broker with another `frame_max`, which counts the messages that mqguard publishes with a longer header frame.
+/// The embedded broker with another `frame_max`, which counts the messages that are published with a longer header frame, and
+/// remembers what is declared.
 #[derive(Debug, Clone)]
 pub(crate) struct Framed {
     pub(crate) inner: MemoryBroker,
     pub(crate) frame_max: usize,
     pub(crate) too_long: Arc<AtomicUsize>,
+    pub(crate) declared: Arc<Mutex<Vec<Topology>>>,
 }
 
 impl Framed {
     pub(crate) fn new(frame_max: usize) -> Self {
-        Self { inner: MemoryBroker::new(), frame_max, too_long: Arc::default() }
+        Self { inner: MemoryBroker::new(), frame_max, too_long: Arc::default(), declared: Arc::default() }
     }
 }
 
 #[async_trait]
 impl Broker for Framed {
     async fn declare(&self, topology: &Topology, mode: DeclareMode) -> Result<(), BrokerError> {
+        self.declared.lock().expect("nobody panics while declaring").push(topology.clone());
         self.inner.declare(topology, mode).await
     }
 

@@ -68,7 +68,8 @@ impl Job {
     pub(crate) async fn carry_out(&self, log: &Log, cx: &Context) -> Result<(), Trouble> {
         let before = log.times(&self.name).len();
         log.ran(&self.name, cx);
-        let step = self.steps.get(before).or(self.steps.last()).copied().unwrap_or(Step::Succeed);
+        let attempt = usize::try_from(cx.attempt().retries.saturating_add(cx.attempt().deferrals)).unwrap_or(usize::MAX);
+        let step = self.steps.get(attempt).or(self.steps.last()).copied().unwrap_or(Step::Succeed);
         match step {
             Step::Succeed => Ok(()),
             Step::Take(ms) => {

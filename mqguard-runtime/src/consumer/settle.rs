@@ -12,8 +12,8 @@ use super::handler::Ran;
 use super::outcome::{ErrorText, Failure};
 use super::pipeline::{InFlight, Pipeline};
 use crate::backoff::Pause;
-use crate::broker::{HeaderValue, Settlement};
-use crate::dead_letter::{Death, Reason, fit_copy, letter};
+use crate::broker::{HeaderValue, Headers, Settlement};
+use crate::dead_letter::{BrokerDeath, Death, Reason, fit_copy, letter};
 use crate::event::EventKind;
 use crate::idempotency::{Settled, Step, StoreError};
 use crate::retry::{LONGEST_DELAY, Next, Progress, copy, cut_text, decide, whole_millis};
@@ -41,13 +41,21 @@ impl Pipeline {
             Recorded::Refused => return self.hand_back_later(flight, Duration::ZERO).await,
             Recorded::Unknown => return self.give_back(flight),
         }
-        for effect in effects.take() {
-            if AssertUnwindSafe(effect).catch_unwind().await.is_err() {
-                tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect panicked");
-            }
-        }
+        self.run_effects(&flight, effects).await;
         let kind = if ran == Ran::Skipped { EventKind::Skipped } else { EventKind::Processed { elapsed } };
         self.acknowledge(flight, kind);
+    }
+
+    /// Each effect may take as long as a run; what it comes to changes nothing any more.
+    async fn run_effects(&self, flight: &InFlight, effects: Effects) {
+        for effect in effects.take() {
+            let problem = match tokio::time::timeout(self.spec.timeout, AssertUnwindSafe(effect).catch_unwind()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_panic)) => "panicked",
+                Err(_elapsed) => "took longer than a run may and was dropped",
+            };
+            tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect {problem}");
+        }
     }
 
     /// What follows a failed run.
@@ -150,7 +158,7 @@ impl Pipeline {
         let mut next = Progress { retries: flight.progress.retries.saturating_add(1), ..Progress::default() };
         next.generation = flight.progress.generation;
         let mut message = copy::detached(&flight.delivery);
-        preserve_broker_reason(&mut message.headers, &flight.delivery.message.headers);
+        preserve_broker_death(&mut message.headers, &flight.delivery.message.headers);
         message.headers.insert(wire::ATTEMPT, i64::from(next.retries));
         let delay = Duration::from_secs(1u64 << next.retries.min(9)).min(Duration::from_secs(300)).min(LONGEST_DELAY);
         tracing::error!(
@@ -264,15 +272,21 @@ fn step_name(step: &Step) -> &'static str {
     }
 }
 
-/// A copy loses the broker's own death history; a letter that the broker made keeps its reason and queue under our names.
-fn preserve_broker_reason(headers: &mut crate::broker::Headers, original: &crate::broker::Headers) {
+/// A copy loses the broker's own death history; a letter that the broker made keeps what that says under our names.
+fn preserve_broker_death(headers: &mut Headers, original: &Headers) {
+    let death = BrokerDeath::read(original);
+    if original.get(wire::ROUTING_KEY).is_none()
+        && let (Some(exchange), Some(routing_key)) = (death.exchange, death.routing_key)
+    {
+        headers.insert(wire::EXCHANGE, exchange);
+        headers.insert(wire::ROUTING_KEY, routing_key);
+    }
     if original.get(wire::REASON).is_some() {
         return;
     }
-    if let Some(reason) = original.text("x-first-death-reason") {
-        headers.insert(wire::REASON, Reason::Broker(reason.to_owned()).to_string());
-    }
-    if let Some(queue) = original.text("x-first-death-queue") {
+    let reason = death.reason.map_or_else(Reason::unknown, |reason| Reason::Broker(reason.to_owned()));
+    headers.insert(wire::REASON, reason.to_string());
+    if let Some(queue) = death.queue {
         headers.insert(wire::QUEUE, queue);
     }
 }

@@ -7,7 +7,7 @@ pub struct RetryPolicy {
     pub max: u32,
     /// What the delays are.
     pub backoff: Backoff,
-    /// No delay is longer.
+    /// No delay is longer; what jitter adds comes on top.
     pub max_delay: Option<Duration>,
     /// Each delay is lengthened by a random part of up to this share of it (0.0 to 1.0). It never shortens.
     pub jitter: f64,

@@ -116,6 +116,7 @@ impl Broker for RabbitMq {
         tokio::join!(self.shared.consuming.close(), self.shared.publisher.slot().close());
     }
 
+    /// What was negotiated, or RabbitMQ's default before there was a connection. A publish needs 2 KiB less, for the broker adds headers.
     fn frame_max(&self) -> usize {
         let publishing = self.shared.publisher.slot();
         if publishing.is_known() { publishing.frame_max() } else { self.shared.consuming.frame_max() }

@@ -21,6 +21,9 @@ const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 /// a returned message belongs to.
 const CHANNELS: usize = 64;
 
+/// Room for what the broker adds to the headers, in bytes: a dead-letter hop with names of full length, or several with usual ones.
+const BROKER_HEADERS: usize = 2048;
+
 /// Publishes with confirms, on channels that are kept for the next publish.
 pub(super) struct Publisher {
     slot: Slot,
@@ -83,12 +86,16 @@ impl Publisher {
         Err(unavailable(reason))
     }
 
-    /// A header that does not fit into one frame would not be refused: the broker would break the connection over it.
+    /// Headers that do not fit into one frame are not refused by the broker: the connection breaks over them. So it does over those that
+    /// fit no more once the broker has added its own, which it does to a message that it delivers again or dead-letters: then at each
+    /// delivery.
     fn fits(&self, message: &Message) -> Result<(), String> {
-        let (length, limit) = (content_header_len(message), self.slot.frame_max());
-        if limit > 0 && length > limit {
+        let (length, frame_max) = (content_header_len(message), self.slot.frame_max());
+        let limit = frame_max - BROKER_HEADERS.min(frame_max / 16);
+        if frame_max > 0 && length > limit {
             return Err(format!(
-                "its properties and headers take {length} bytes, the connection's frames hold {limit} (`frame_max`)"
+                "its properties and headers take {length} bytes, there is room for {limit}: {frame_max} in a frame (`frame_max`), less \
+                 what the broker adds"
             ));
         }
         Ok(())

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt};
-use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
+use lapin::options::{BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Consumer};
 use tokio::time::timeout;
@@ -123,19 +123,12 @@ impl Subscription for RabbitMqSubscription {
         if matches!(self.state, State::Open) {
             self.state = State::Ended(BrokerError::Unavailable("the subscription was cancelled".into()));
         }
-        let cancelled = async {
-            self.channel.basic_cancel(consumer.tag(), BasicCancelOptions { nowait: false }).await?;
-            // All is there already: after its answer to the cancellation the broker delivers nothing more.
-            while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
-                self.acker.settle(delivery.delivery_tag, Settlement::Return);
-            }
-            Ok::<_, lapin::Error>(())
-        };
-        match timeout(OPERATION_TIMEOUT, cancelled).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(BrokerError::Unavailable(self.link.state().reason(&error))),
-            Err(_) => Err(no_answer("cancelling a consumer")),
+        self.acker.cancel(consumer.tag()).await?;
+        // All is there already: after its answer to the cancellation the broker delivers nothing more.
+        while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
+            self.acker.settle(delivery.delivery_tag, Settlement::Return);
         }
+        Ok(())
     }
 
     async fn close(mut self: Box<Self>) -> Result<(), BrokerError> {
