@@ -215,10 +215,19 @@ fn broker_urls() {
 
 #[test]
 fn a_missing_feature_is_named() {
-    for url in ["amqp://user:S3cret@host:5672/%2f", "amqps://user:S3cret@host"] {
-        let Err(error) = Guard::connect(url) else { continue };
-        let said = error.to_string();
-        assert!(cfg!(not(feature = "rabbitmq")) && said.contains("feature `rabbitmq`") && !said.contains("S3cret"), "{said}");
+    let cases = [
+        ("amqp://user:S3cret@host:5672/%2f", "rabbitmq", cfg!(feature = "rabbitmq")),
+        ("amqps://user:S3cret@host", "tls", cfg!(feature = "tls")),
+    ];
+    for (url, feature, is_there) in cases {
+        match Guard::connect(url) {
+            Ok(_) => assert!(is_there, "{url}"),
+            Err(error) => {
+                let said = error.to_string();
+                let named = ["rabbitmq", feature].iter().any(|feature| said.contains(&format!("feature `{feature}`")));
+                assert!(!is_there && named && !said.contains("S3cret"), "{said}");
+            }
+        }
     }
 }
 
