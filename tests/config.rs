@@ -48,11 +48,14 @@ impl Consumer for Circular {
 
 /// What a guard says that cannot start; one line for each mistake.
 async fn mistakes(guard: Guard) -> Vec<String> {
-    let declared = guard.declare().await.unwrap_err().to_string();
+    let declared = guard.declare().await.err().map(|error| error.to_string()).unwrap_or_default();
     let error = guard.start().await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error:?}");
     let said = error.to_string();
-    assert_eq!(said, declared, "`declare` and `start` differ");
+    // To declare queues, neither what is in stores nor what handlers need has to be there.
+    let to_declare: Vec<&str> =
+        said.lines().filter(|mistake| !mistake.contains("is not configured") && !mistake.contains("was registered")).collect();
+    assert_eq!(declared.lines().collect::<Vec<_>>(), to_declare);
     said.lines().map(str::to_owned).collect()
 }
 
@@ -212,10 +215,19 @@ fn broker_urls() {
 
 #[test]
 fn a_missing_feature_is_named() {
-    for url in ["amqp://user:S3cret@host:5672/%2f", "amqps://user:S3cret@host"] {
-        let Err(error) = Guard::connect(url) else { continue };
-        let said = error.to_string();
-        assert!(cfg!(not(feature = "rabbitmq")) && said.contains("feature `rabbitmq`") && !said.contains("S3cret"), "{said}");
+    let cases = [
+        ("amqp://user:S3cret@host:5672/%2f", "rabbitmq", cfg!(feature = "rabbitmq")),
+        ("amqps://user:S3cret@host", "tls", cfg!(feature = "tls")),
+    ];
+    for (url, feature, is_there) in cases {
+        match Guard::connect(url) {
+            Ok(_) => assert!(is_there, "{url}"),
+            Err(error) => {
+                let said = error.to_string();
+                let named = ["rabbitmq", feature].iter().any(|feature| said.contains(&format!("feature `{feature}`")));
+                assert!(!is_there && named && !said.contains("S3cret"), "{said}");
+            }
+        }
     }
 }
 

@@ -220,7 +220,7 @@ async fn ten_thousand_headers_too_many_are_cut_in_no_time() {
     assert_eq!((letter.reason(), runs), (Reason::OversizedHeaders, 1));
     assert!(letter.message().headers.len() > 5_000, "{} headers are left", letter.message().headers.len());
     assert!((1..=20).contains(&letter.cut().len()));
-    assert!(started.elapsed() < seconds(5), "{:?}", started.elapsed());
+    assert!(started.elapsed() < seconds(20), "{:?}", started.elapsed());
 }
 
 /// Our own names are no shelter.

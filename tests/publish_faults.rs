@@ -4,7 +4,7 @@
 
 mod harness;
 
-use harness::{Book, Publishing, Run, Scene, Trouble, bare, eventually, guarded, ms, s};
+use harness::{Book, Publishing, Run, Scene, Trouble, bare, guarded, ms, s};
 use mqguard::{DeclareMode, Running};
 
 /// What leaves the message unpublished, and says so.
@@ -314,7 +314,8 @@ async fn whatever_goes_wrong_each_message_has_one_end() {
                 scene.publish("work", &format!("m-{n}")).await;
             }
         }
-        eventually("all is at rest", || scene.journal.book().runs.len() >= 100 && scene.is_at_rest("work")).await;
+        scene.until("all have run", |book| book.runs.len() >= 100).await;
+        scene.at_rest("work").await;
         let (book, deaths) = (scene.journal.book(), scene.deaths("dlq.work"));
         for n in 0..100 {
             let id = format!("m-{n}");

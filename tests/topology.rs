@@ -142,6 +142,23 @@ async fn messages_arrive_by_every_binding() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_tells_where_its_message_first_came_from() {
+    let rig = Rig::start(|guard| guard.consumer::<bills>()).await;
+    let job = Job { name: "A".into(), steps: vec![Step::Fail, Step::Fail, Step::Succeed] };
+    rig.publisher.json(&job).unwrap().message_id("A").to_exchange("orders", "order.paid").await.unwrap();
+    rig.log.until(|log| log.ended("A")).await;
+    let origins: Vec<_> = rig.log.runs_of("A").into_iter().map(|run| (run.origin.exchange, run.origin.routing_key)).collect();
+    assert_eq!(origins, vec![("orders".to_owned(), "order.paid".to_owned()); 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_are_declared_without_what_handlers_need() {
+    let broker = MemoryBroker::new();
+    Guard::with_broker(broker.clone()).consumer::<base>().declare().await.unwrap();
+    assert_eq!(broker.queues().len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_second_start_finds_everything_as_it_declares_it() {
     let rig = Rig::start(|guard| guard.consumer::<base>().consumer::<bills>()).await;
     rig.publish(QUEUE, "A", &[Step::Fail, Step::Succeed]).await;

@@ -1,27 +1,31 @@
+use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
-use tracing::Level;
+use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What is logged on this thread while it lives.
-pub struct Logs {
-    lines: Lines,
-    _subscriber: tracing::subscriber::DefaultGuard,
+/// What is logged on this thread while it lives. One subscriber serves all threads: a subscriber of one thread only may miss events that
+/// another thread came by first.
+pub struct Logs(());
+
+thread_local! {
+    static CAPTURED: RefCell<Option<(Level, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
 impl Logs {
+    /// Captures events of this level and above.
     pub fn capture(level: Level) -> Self {
-        let lines = Lines::default();
-        let subscriber = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(lines.clone()).finish();
-        Self { lines, _subscriber: tracing::subscriber::set_default(subscriber) }
+        static SUBSCRIBER: Once = Once::new();
+        SUBSCRIBER.call_once(|| {
+            tracing_subscriber::fmt().with_max_level(Level::TRACE).with_ansi(false).with_writer(Capture).init();
+        });
+        CAPTURED.set(Some((level, Vec::new())));
+        Self(())
     }
 
     pub fn text(&self) -> String {
-        String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap()
+        CAPTURED.with_borrow(|captured| String::from_utf8(captured.clone().unwrap().1).unwrap())
     }
 
     /// The lines that contain `text`.
@@ -30,21 +34,42 @@ impl Logs {
     }
 }
 
-impl io::Write for Lines {
+impl Drop for Logs {
+    fn drop(&mut self) {
+        CAPTURED.set(None);
+    }
+}
+
+struct Capture;
+
+/// Writes a line of this level to this thread's capture.
+struct Line(Level);
+
+impl<'a> MakeWriter<'a> for Capture {
+    type Writer = Line;
+
+    fn make_writer(&'a self) -> Line {
+        Line(Level::ERROR)
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line {
+        Line(*event.level())
+    }
+}
+
+impl io::Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        CAPTURED.with_borrow_mut(|captured| {
+            if let Some((level, text)) = captured
+                && self.0 <= *level
+            {
+                text.extend_from_slice(bytes);
+            }
+        });
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }

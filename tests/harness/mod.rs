@@ -15,9 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqguard::{
-    Attempt, Consumer, Context, DeadLetter, Guard, MemoryBroker, Payload, Publisher, RetryableError, Running, State, consumer,
-};
+use mqguard::{Consumer, Context, DeadLetter, Guard, MemoryBroker, Payload, Publisher, RetryableError, Running, State, consumer};
 use serde_json::{Value, json};
 
 pub use broker::{FaultyBroker, Publishing};
@@ -218,9 +216,4 @@ pub async fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
         tokio::time::sleep(ms(10)).await;
     }
     panic!("within an hour it did not come to this: {what}");
-}
-
-/// The attempt of a first run.
-pub fn first(attempt: Attempt) -> bool {
-    attempt.retries == 0
 }

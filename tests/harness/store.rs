@@ -47,9 +47,6 @@ pub enum Fault {
     RequestLost,
     /// It is applied, the answer never comes back.
     AnswerLost,
-    /// Neither: no answer until the store is not frozen any more, then it is applied.
-    Late,
-    Unusable,
 }
 
 impl FaultyStore {
@@ -108,10 +105,7 @@ impl FaultyStore {
         apply: impl AsyncFnOnce(&MemoryStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.client.calls.lock().unwrap().push((op, Instant::now()));
-        let thawed = || async {
-            self.client.frozen.subscribe().wait_for(|frozen| !frozen).await.map(drop).unwrap();
-        };
-        thawed().await;
+        self.client.frozen.subscribe().wait_for(|frozen| !frozen).await.map(drop).unwrap();
         let down = *self.client.down.lock().unwrap();
         if down == Some(Down::Wholly) || (down == Some(Down::ButPings) && op != Op::Ping) {
             return Err(StoreError::Unavailable("connection refused".into()));
@@ -130,12 +124,6 @@ impl FaultyStore {
                 apply(&self.records).await?;
                 Err(StoreError::Unavailable("no answer within 5s".into()))
             }
-            Some(Fault::Late) => {
-                self.freeze(true);
-                thawed().await;
-                apply(&self.records).await
-            }
-            Some(Fault::Unusable) => Err(unusable(message_id)),
         }
     }
 }

@@ -215,8 +215,7 @@ impl Pipeline {
 
     fn context(&self, flight: &InFlight) -> Context {
         let delivery = &flight.delivery;
-        let origin =
-            Origin { queue: self.spec.queue, exchange: delivery.exchange.clone(), routing_key: delivery.routing_key.clone() };
+        let origin = Origin::of(delivery, self.spec.queue);
         Context::new(
             delivery.message.clone(),
             origin,

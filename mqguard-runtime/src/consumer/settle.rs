@@ -12,11 +12,11 @@ use super::handler::Ran;
 use super::outcome::{ErrorText, Failure};
 use super::pipeline::{InFlight, Pipeline};
 use crate::backoff::Pause;
-use crate::broker::{Headers, Settlement};
+use crate::broker::{HeaderValue, Headers, Settlement};
 use crate::dead_letter::{BrokerDeath, Death, Reason, fit_copy, letter};
 use crate::event::EventKind;
 use crate::idempotency::{Settled, Step, StoreError};
-use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide, whole_millis};
+use crate::retry::{LONGEST_DELAY, Next, Progress, copy, cut_text, decide, whole_millis};
 use crate::wire;
 
 /// A busy message is looked at again after this long, then after twice as long each time, up to the longest and never past the end of
@@ -41,13 +41,21 @@ impl Pipeline {
             Recorded::Refused => return self.hand_back_later(flight, Duration::ZERO).await,
             Recorded::Unknown => return self.give_back(flight),
         }
-        for effect in effects.take() {
-            if AssertUnwindSafe(effect).catch_unwind().await.is_err() {
-                tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect panicked");
-            }
-        }
+        self.run_effects(&flight, effects).await;
         let kind = if ran == Ran::Skipped { EventKind::Skipped } else { EventKind::Processed { elapsed } };
         self.acknowledge(flight, kind);
+    }
+
+    /// Each effect may take as long as a run; what it comes to changes nothing any more.
+    async fn run_effects(&self, flight: &InFlight, effects: Effects) {
+        for effect in effects.take() {
+            let problem = match tokio::time::timeout(self.spec.timeout, AssertUnwindSafe(effect).catch_unwind()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_panic)) => "panicked",
+                Err(_elapsed) => "took longer than a run may and was dropped",
+            };
+            tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect {problem}");
+        }
     }
 
     /// What follows a failed run.
@@ -80,10 +88,24 @@ impl Pipeline {
             Err(GaveUp) => return self.hand_back_now(flight).await,
         }
         match self.record(&flight, Step::Release { next: next.turn() }).await {
-            Recorded::Yes => self.acknowledge(flight, EventKind::Retried { delay, counted, error: &failure.error }),
+            Recorded::Yes => {
+                self.log_retry(&flight, &failure, delay, counted);
+                self.acknowledge(flight, EventKind::Retried { delay, counted, error: &failure.error });
+            }
             Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
             // The copy is out; the delivery, should it come again, is an older turn.
             Recorded::Unknown => self.give_back(flight),
+        }
+    }
+
+    fn log_retry(&self, flight: &InFlight, failure: &Failure, delay: Duration, counted: bool) {
+        let (queue, message_id) = (self.spec.queue, flight.message_id());
+        let (error, delay) = (logged(&failure.error), humantime::format_duration(delay));
+        if counted {
+            let attempt = self.attempt(&flight.progress);
+            tracing::info!(queue, message_id, error, "failed, retry {} of {} in {delay}", attempt.retries + 1, attempt.max);
+        } else {
+            tracing::info!(queue, message_id, error, "failed, uncounted retry in {delay}");
         }
     }
 
@@ -120,7 +142,8 @@ impl Pipeline {
                     queue = self.spec.queue,
                     message_id = flight.message_id(),
                     %reason,
-                    error = %death.error,
+                    runs = message.headers.get(wire::RUNS).and_then(HeaderValue::as_i64),
+                    error = logged(&death.error),
                     "dead-lettered to `{}`", self.spec.dead_letter_place().queue
                 );
                 self.acknowledge(flight, EventKind::DeadLettered { reason: &reason, error: &death.error });
@@ -141,8 +164,10 @@ impl Pipeline {
         tracing::error!(
             queue = self.spec.queue,
             message_id = flight.message_id(),
-            error = %failure.error,
-            "the dead-letter consumer `{}` failed; the letter comes again in {}", self.spec.name, humantime::format_duration(delay)
+            error = logged(&failure.error),
+            "the dead-letter consumer `{}` failed; the letter comes again in {}",
+            self.spec.name,
+            humantime::format_duration(delay)
         );
         let never = CancellationToken::new();
         let receipt = &flight.delivery.receipt;
@@ -227,6 +252,13 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// An error as a line of the log has room for it.
+fn logged(error: &ErrorText) -> String {
+    let mut text = error.to_string();
+    cut_text(&mut text, 2048);
+    text
 }
 
 /// What a step records.

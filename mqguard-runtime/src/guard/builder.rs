@@ -144,12 +144,13 @@ impl Guard {
         Publisher::new(Arc::clone(&self.broker))
     }
 
-    /// Declares everything that the registered consumers need, without consuming: for deployments, and for publishers that start first.
+    /// Declares everything that the registered consumers need on the broker, without consuming: for deployments, and for publishers that
+    /// start first. Stores and state need not be there.
     ///
     /// # Errors
     /// Mistakes in the configuration, and what the broker says.
     pub async fn declare(&self) -> Result<()> {
-        check::all(self)?;
+        check::to_declare(self)?;
         for Registered { spec, .. } in &self.consumers {
             let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
             self.broker.declare(&spec.topology(), self.mode).await.map_err(in_consumer)?;
@@ -188,7 +189,7 @@ impl Guard {
     }
 
     fn launch(self) -> Result<Running> {
-        check::all(&self)?;
+        check::to_run(&self)?;
         Ok(start(self))
     }
 }
