@@ -35,10 +35,12 @@ on_rabbitmq! {
         a_full_queue_refuses,
         large_bodies,
         messages_are_kept_on_disk,
+        refusals_do_not_use_up_the_connection,
         another_node_takes_over,
         a_closed_broker_lets_go;
     rabbitmq_alone:
         a_lost_connection,
+        a_connection_lost_while_publishing,
         an_acknowledgement_timeout,
         a_broker_that_holds_up_publishers,
         a_restart;
@@ -277,6 +279,28 @@ async fn messages_are_kept_on_disk(bench: &Bench) {
     }
 }
 
+/// The client library loses a channel for good with each one that the broker closes.
+async fn refusals_do_not_use_up_the_connection(_: &Bench) {
+    let (log_in, host, tail) = url_parts();
+    let path = tail.split('?').next().unwrap();
+    let broker = RabbitMq::new(&format!("amqp://{log_in}{host}{path}?channel_max=8")).unwrap();
+    let theirs = Bench::new(Arc::new(broker.clone()));
+    let queue = theirs.plain(QueueType::Classic);
+    let topology = Topology { queues: vec![queue.clone()], ..Topology::default() };
+    for _ in 0..30 {
+        let address = Address::exchange(&queue.name, "k");
+        assert_eq!(within(broker.publish(&address, &message("a"))).await, Err(PublishError::Unroutable(address)));
+        let missing = Err(BrokerError::Missing { what: "queue", name: queue.name.clone() });
+        assert_eq!(within(broker.declare(&topology, DeclareMode::Verify)).await, missing);
+        assert_eq!(within(broker.ping()).await, Ok(()));
+    }
+    theirs.declare([queue.clone()]).await;
+    theirs.send(&queue.name, "a").await;
+    assert_eq!(theirs.drain(&queue.name).await, ["a"]);
+    broker.delete_queue(&queue.name).await.unwrap();
+    broker.close().await;
+}
+
 async fn another_node_takes_over(_: &Bench) {
     let (log_in, host, tail) = url_parts();
     for hosts in [format!("127.0.0.1:1,{host}"), format!("{host},127.0.0.1:1")] {
@@ -334,6 +358,40 @@ async fn a_lost_connection(bench: &Bench) {
         let expected = [("0", true), ("1", true), ("3", true), ("4", false), ("5", false)];
         assert_eq!(deliveries, expected.map(|(body, redelivered)| (body.to_owned(), redelivered)), "{queue_type:?}");
     }
+}
+
+/// What is confirmed is there, and what was not sent is not.
+async fn a_connection_lost_while_publishing(bench: &Bench) {
+    let queue = bench.queue(QueueType::Quorum).await;
+    let mut publishes = tokio::task::JoinSet::new();
+    let padding = "x".repeat(100_000);
+    for n in 0..2000 {
+        let (broker, address) = (Arc::clone(&bench.broker), Address::queue(&queue));
+        let message = message(&format!("{n} {padding}"));
+        publishes.spawn(async move { (n, broker.publish(&address, &message).await) });
+    }
+    let (_, results) = tokio::join!(rabbitmqctl(["close_all_connections", "a test"]), within(publishes.join_all()));
+    let mut there = std::collections::BTreeSet::new();
+    let mut consumer = bench.consume(&queue, 200).await;
+    while let Some(delivery) = consumer.next_if_any().await {
+        there.insert(body(&delivery).split_once(' ').unwrap().0.parse::<u32>().unwrap());
+        delivery.receipt.settle(Settlement::Ack);
+    }
+    let mut counts = [0; 3];
+    for (n, result) in results {
+        match result {
+            Ok(()) => assert!(there.contains(&n), "{n} was confirmed and is not there"),
+            Err(PublishError::Unavailable { .. }) => assert!(!there.contains(&n), "{n} was not sent and is there"),
+            Err(PublishError::Unknown { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        counts[match result {
+            Ok(()) => 0,
+            Err(PublishError::Unknown { .. }) => 1,
+            Err(_) => 2,
+        }] += 1;
+    }
+    println!("confirmed, unknown, not sent: {counts:?}");
 }
 
 async fn close(consumer: crate::harness::Consumer) -> Result<(), BrokerError> {

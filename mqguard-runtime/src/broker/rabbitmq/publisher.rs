@@ -1,4 +1,4 @@
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lapin::message::BasicReturnMessage;
@@ -28,7 +28,8 @@ const BROKER_HEADERS: usize = 2048;
 pub(super) struct Publisher {
     slot: Slot,
     turns: Semaphore,
-    idle: Mutex<Vec<Channel>>,
+    /// Each with the connection that it is on.
+    idle: Mutex<Vec<(Arc<Link>, Channel)>>,
 }
 
 /// A message as it is sent.
@@ -101,7 +102,7 @@ impl Publisher {
         Ok(())
     }
 
-    async fn attempt(&self, link: &Link, envelope: &Envelope<'_>) -> Tried {
+    async fn attempt(&self, link: &Arc<Link>, envelope: &Envelope<'_>) -> Tried {
         let address = envelope.address;
         let channel = match self.channel(link).await {
             Ok(channel) => channel,
@@ -136,7 +137,7 @@ impl Publisher {
             }
         };
         used.0 = None;
-        self.keep(channel);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((Arc::clone(link), channel));
         Tried::Done(match answer {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) => Err(returned_error(&returned, address)),
@@ -151,12 +152,12 @@ impl Publisher {
     }
 
     /// An idle channel, or a new one.
-    async fn channel(&self, link: &Link) -> Result<Channel, String> {
+    async fn channel(&self, link: &Arc<Link>) -> Result<Channel, String> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             match idle {
-                Some(channel) if channel.status().connected() => return Ok(channel),
-                Some(_) => {}
+                Some((on, channel)) if Arc::ptr_eq(&on, link) && channel.status().connected() => return Ok(channel),
+                Some((_, channel)) => discard(channel),
                 None => break,
             }
         }
@@ -169,10 +170,6 @@ impl Publisher {
                 Err(no_answer("switching on confirms").to_string())
             }
         }
-    }
-
-    fn keep(&self, channel: Channel) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(channel);
     }
 }
 

@@ -8,7 +8,7 @@ use lapin::{Channel, Consumer};
 use tokio::time::timeout;
 
 use super::acker::Acker;
-use super::connection::{Link, OPERATION_TIMEOUT, discard, no_answer};
+use super::connection::{Link, OPERATION_TIMEOUT, Slot, discard, no_answer};
 use super::convert::{short, to_message};
 use super::{declare, errors};
 use crate::broker::contract::{BrokerError, ConsumeRequest, Delivery, Receipt, Settle, Settlement, Subscription};
@@ -32,11 +32,13 @@ enum State {
 }
 
 impl RabbitMqSubscription {
-    pub(super) async fn start(link: Arc<Link>, request: &ConsumeRequest) -> Result<Self, BrokerError> {
+    pub(super) async fn start(slot: &Slot, request: &ConsumeRequest) -> Result<Self, BrokerError> {
         let ConsumeRequest { queue, tag, prefetch } = request;
         let name = short("the name of the queue", queue).map_err(BrokerError::Unsupported)?;
+        // The tag is for people to read: a long one is cut, at the start of a character.
+        let tag = &tag[..tag.floor_char_boundary(200)];
         let tag = short("the consumer's tag", &format!("{tag}-{:016x}", fastrand::u64(..))).map_err(BrokerError::Unsupported)?;
-        let channel = link.channel().await?;
+        let (link, channel) = slot.channel().await?;
         let started = async {
             // Per consumer: quorum queues do not know a limit for the whole channel.
             channel.basic_qos(*prefetch, BasicQosOptions { global: false }).await?;
