@@ -4,7 +4,7 @@ use crate::broker::{HeaderValue, Headers, Message};
 use crate::retry::cut_text;
 use crate::wire;
 
-/// The longest error text, and the longest text of one source, in bytes.
+/// The longest error text, and the longest text of one source and of one attempt, in bytes.
 const LONGEST_ERROR: usize = 4096;
 const LONGEST_SOURCE: usize = 1024;
 /// The longest chain of sources.
@@ -86,6 +86,7 @@ impl Cut {
         if shorten(headers, wire::ERROR, LONGEST_ERROR) {
             self.mark(wire::ERROR);
         }
+        self.limit_attempts(headers);
         let Some(HeaderValue::Array(mut chain)) = headers.remove(wire::ERROR_CHAIN) else { return };
         let mut shortened = chain.len() > LONGEST_CHAIN;
         chain.truncate(LONGEST_CHAIN);
@@ -95,6 +96,21 @@ impl Cut {
         headers.insert(wire::ERROR_CHAIN, chain);
         if shortened {
             self.mark(wire::ERROR_CHAIN);
+        }
+    }
+
+    /// The error of the last attempt comes at its full length, and could push all attempts out of the frame.
+    fn limit_attempts(&mut self, headers: &mut Headers) {
+        let Some(HeaderValue::Array(mut attempts)) = headers.remove(wire::ATTEMPTS) else { return };
+        let mut shortened = false;
+        for attempt in &mut attempts {
+            if let HeaderValue::Table(attempt) = attempt {
+                shortened |= shorten(attempt, "error", LONGEST_SOURCE);
+            }
+        }
+        headers.insert(wire::ATTEMPTS, attempts);
+        if shortened {
+            self.mark(wire::ATTEMPTS);
         }
     }
 
@@ -147,4 +163,23 @@ fn shorten_value(value: &mut HeaderValue, limit: usize) -> bool {
     let shortened = cut_text(&mut text, limit);
     *value = text.into();
     shortened
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last attempt comes with its whole error. It is shortened; the attempts are not dropped for it.
+    #[test]
+    fn a_long_error_does_not_cost_the_attempts() {
+        let attempt = |error: String| HeaderValue::Table([("error".to_owned(), error.into())].into_iter().collect());
+        let mut message = Message::default();
+        message.headers.insert(wire::ATTEMPTS, vec![attempt("short".into()), attempt("é".repeat(150_000))]);
+        fit_letter(&mut message, 131_072);
+        let attempts = message.headers.get(wire::ATTEMPTS).and_then(HeaderValue::as_array).unwrap_or_default();
+        let errors: Vec<&str> = attempts.iter().filter_map(|attempt| attempt.as_table()?.text("error")).collect();
+        assert_eq!(errors.len(), 2);
+        assert!(errors[0] == "short" && errors[1].len() <= LONGEST_SOURCE && errors[1].ends_with("é [cut]"), "{errors:?}");
+        assert_eq!(message.headers.get(wire::CUT), Some(&HeaderValue::Array(vec![wire::ATTEMPTS.into()])));
+    }
 }
