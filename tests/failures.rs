@@ -249,8 +249,8 @@ async fn panics_and_timeouts_run_once_where_they_are_fatal() {
     assert_eq!(rig.log.count(), 2);
 }
 
-async fn wanted(how: &String) -> Result<Precheck, Trouble> {
-    match how.as_str() {
+async fn wanted(how: &str) -> Result<Precheck, Trouble> {
+    match how {
         "skip" => Ok(Precheck::Skip),
         "retryable" => Err(Trouble::Passing(0)),
         "fatal" => Err(Trouble::Final),
@@ -350,8 +350,12 @@ async fn effective(job: Job, effects: Effects, attempt: Attempt, log: Logged, cx
     for n in 1..=3 {
         let (log, cx, run) = (log.clone(), cx.clone(), attempt.retries + 1);
         let breaks = job.name == "breaks" && n == 2;
+        let hangs = job.name == "hangs" && n == 2;
         effects.after_success(async move {
             assert!(!breaks, "boom in an effect");
+            if hangs {
+                std::future::pending::<()>().await;
+            }
             log.ran(&format!("effect {n} of run {run}"), &cx);
         });
     }
@@ -370,6 +374,15 @@ async fn effects_happen_once_in_order_and_only_after_success() {
     rig.log.until(|log| log.ended("A")).await;
     assert_eq!(names(&rig.log), ["A", "A", "A", "effect 1 of run 3", "effect 2 of run 3", "effect 3 of run 3"]);
     assert_eq!(rig.log.runs().last().unwrap().at, millis(10_100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_hangs_is_dropped_after_as_long_as_a_run_may_take() {
+    let rig = Rig::start(|guard| guard.consumer::<effective>()).await;
+    rig.publish("effective", "hangs", &[Step::Succeed]).await;
+    rig.log.until(|log| log.ended("hangs")).await;
+    assert_eq!(names(&rig.log), ["hangs", "effect 1 of run 1", "effect 3 of run 1"]);
+    assert_eq!(rig.log.runs().last().unwrap().at, seconds(300));
 }
 
 #[tokio::test(start_paused = true)]

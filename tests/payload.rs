@@ -81,7 +81,7 @@ async fn an_empty_body_is_undecodable() {
 #[tokio::test(start_paused = true)]
 async fn a_body_of_the_wrong_shape_is_undecodable_and_the_error_names_the_place() {
     let (letter, message) = undecodable(r#"{"order_id":"A","items":[{"price":1},{"price":2},{"price":"x"}]}"#).await;
-    assert!(message.starts_with(r#"at `items[2].price`: invalid type: string "x", expected u32"#), "{message}");
+    assert!(message.starts_with("at `items[2].price`: invalid type: string, expected u32"), "{message}");
     assert_eq!(letter.payload().unwrap()["items"][2]["price"], "x");
     let (_, message) = undecodable(r#"{"items":[]}"#).await;
     assert!(message.starts_with("missing field `order_id`"), "{message}");

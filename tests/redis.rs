@@ -2,16 +2,22 @@
 #![cfg(feature = "redis")]
 #![allow(clippy::expect_used, clippy::panic)]
 
+#[path = "redis/batches.rs"]
+mod batches;
 #[path = "redis/differential.rs"]
 mod differential;
 #[path = "redis/faults.rs"]
 mod faults;
+#[path = "redis/leases.rs"]
+mod leases;
 #[path = "redis/login.rs"]
 mod login;
 #[path = "redis/records.rs"]
 mod records;
 #[path = "redis/server.rs"]
 mod server;
+#[path = "redis/stored.rs"]
+mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;

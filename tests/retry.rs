@@ -127,6 +127,9 @@ async fn twelve_rounds_through_the_same_hold_queue_lose_nothing() {
     rig.publish("steady", "A", &[Step::Fail]).await;
     let letter = rig.letter_of("A", "dlq.steady").await;
     assert_eq!(letter.runs(), 13);
+    // A copy carries the last ten attempts.
+    let attempts: Vec<_> = letter.attempts().iter().map(|failed| failed.attempt).collect();
+    assert_eq!((attempts, letter.cut()), ((3..=13).collect(), vec!["mqguard-attempts"]));
     let expected: Vec<Duration> = (0..13).map(|n| millis(200 * n)).collect();
     assert_eq!(rig.log.times("A"), expected);
     rig.assert_empty_but(&[("dlq.steady", 1)]);
@@ -283,8 +286,7 @@ async fn a_thousand_failing_messages_make_four_thousand_runs_and_a_thousand_lett
     rig.log.until(|log| log.letters() == 1000).await;
     rig.let_an_hour_pass().await;
     assert_eq!((rig.log.count(), rig.log.letters()), (4000, 1000));
-    let mut letters: Vec<_> =
-        rig.letters("dlq.crowd").await.iter().map(|letter| letter.message_id().unwrap().to_owned()).collect();
+    let mut letters: Vec<_> = rig.letters("dlq.crowd").iter().map(|letter| letter.message_id().unwrap().to_owned()).collect();
     letters.sort();
     let mut ids: Vec<_> = (0..1000).map(id).collect();
     ids.sort();

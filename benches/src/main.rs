@@ -45,7 +45,8 @@ async fn main() -> anyhow::Result<()> {
     let url = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set: run `cargo xtask bench`"));
     let (broker, redis) = (url("MQGUARD_BROKER")?, url("MQGUARD_REDIS")?);
     println!("{messages} messages a run, {rounds} rounds, prefetch {}", work::PREFETCH);
-    for pair in PAIRS {
+    let only = std::env::var("MQGUARD_BENCH_ONLY").unwrap_or_default();
+    for pair in PAIRS.into_iter().filter(|pair| pair.name.contains(&only)) {
         let (mut by_hand, mut by_mqguard) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             let load = |who: &str| Load::new(&broker, &redis, &format!("bench.{who}"), messages, round);

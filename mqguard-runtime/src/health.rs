@@ -39,11 +39,6 @@ impl Status {
     pub fn is_healthy(&self) -> bool {
         matches!(self, Self::Consuming)
     }
-
-    /// Whether the consumer was connected before.
-    pub(crate) fn has_consumed(&self) -> bool {
-        !matches!(self, Self::Starting)
-    }
 }
 
 impl fmt::Display for Status {

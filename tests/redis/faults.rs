@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::server::{Reply, Server};
+use crate::stored::look;
 use crate::{hold, key, request, store};
 
 const GRANTED: Result<Claim, StoreError> = Ok(Claim::Granted { crashes: 0 });
@@ -190,7 +191,7 @@ async fn a_full_server_refuses_a_claim_whole_and_it_passes() {
         assert!(matches!(&answer, Err(StoreError::Unavailable(why)) if why.contains("OOM")), "{answer:?}");
     }
     assert_eq!(client.run(&format!("EXISTS {}", key(&claim))).number(), 0);
-    assert_eq!(client.run(&format!("HGET {} state", key(&settled))).text(), "processing");
+    assert_eq!(look(&mut client, &settled).state, "processing");
     client.run("CONFIG SET maxmemory 0");
     assert_eq!(store.claim(&claim).await, GRANTED);
     assert_eq!(store.settle(&hold(&settled), &Step::Complete).await, Ok(Settled::Applied));

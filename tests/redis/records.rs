@@ -1,13 +1,13 @@
 //! What is stored.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqguard::idempotency::{Claim, ClaimRequest, Settled, Step, Store, StoreError, Turn};
+use mqguard::idempotency::{Claim, ClaimRequest, Owner, Settled, Step, Store, StoreError, Turn};
 use tokio::task::JoinSet;
 
-use crate::server::Server;
+use crate::server::{Reply, Server};
+use crate::stored::{Stored, look};
 use crate::{LEASE, hold, key, request, store};
 
 const HOUR: i64 = 3_600_000;
@@ -17,63 +17,51 @@ const HOUR: i64 = 3_600_000;
 async fn a_record_explains_itself_and_has_an_expiry_in_every_state() {
     let server = Server::start();
     let (store, mut client) = (store(&server.url()), server.client());
-    let claim = request("0193f9a2");
-    let key = key(&claim);
-    let mut look = || -> HashMap<String, String> {
-        let fields = client.run(&format!("HGETALL {key}")).list();
-        let pttl = client.run(&format!("PTTL {key}")).number();
-        let mut fields: HashMap<_, _> = fields.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-        fields.insert("pttl".into(), pttl.to_string());
-        fields
-    };
-    let hours = |fields: &HashMap<String, String>, hours: i64| {
-        let pttl: i64 = fields["pttl"].parse().expect("a number");
-        assert!((hours * HOUR - 60_000..=hours * HOUR).contains(&pttl), "{pttl} is not {hours} h");
+    let claim = request("0193f9a2 \"x\" [\"\n");
+    let mut look = || look(&mut client, &claim);
+    let hours = |stored: &Stored, hours: i64| {
+        assert!((hours * HOUR - 60_000..=hours * HOUR).contains(&stored.pttl), "{} is not {hours} h", stored.pttl);
+        assert_eq!(stored.kept, hours * HOUR);
     };
 
     assert_eq!(store.claim(&claim).await, Ok(Claim::Granted { crashes: 0 }));
-    let fields = look();
-    for (name, value) in [
-        ("state", "processing"),
-        ("turn", "0.0"),
-        ("owner", &claim.owner.to_string()),
-        ("crashes", "0"),
-        ("consumer", "order.process"),
-        ("key", "42"),
-        ("message_id", "0193f9a2"),
-    ] {
-        assert_eq!(fields[name], value, "{name}");
-    }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis();
-    let until: u128 = fields["lease_until"].parse().expect("whole milliseconds");
-    assert!(until.abs_diff(now + 60_000) < 10_000, "{until}");
-    assert_eq!(fields.len(), 9, "{fields:?}");
-    hours(&fields, 24);
+    let first = look();
+    assert_eq!((&*first.state, &*first.turn, &*first.crashes), ("processing", "0.0", "0"));
+    assert_eq!((first.owner.clone(), first.lease), (claim.owner.to_string(), 60_000));
+    assert_eq!(first.shown, ["order.process", "42", "0193f9a2 \"x\" [\"\n"]);
+    assert_eq!((&first.letter, &first.error), (&None, &None));
+    hours(&first, 24);
 
     store.settle(&hold(&claim), &Step::Release { next: Turn { generation: 0, step: 1 } }).await.expect("an answer");
-    let fields = look();
-    assert_eq!((fields["state"].as_str(), fields["turn"].as_str(), fields.get("lease_until")), ("pending", "0.1", None));
-    hours(&fields, 24);
+    let stored = look();
+    assert_eq!((&*stored.state, &*stored.turn, stored.lease), ("pending", "0.1", 0));
+    hours(&stored, 24);
 
     let again = ClaimRequest { turn: Turn { generation: 0, step: 1 }, ..claim.clone() };
     store.claim(&again).await.expect("an answer");
-    store.settle(&hold(&claim), &Step::Condemn { error: "no stock".into(), lease: LEASE }).await.expect("an answer");
-    let fields = look();
-    assert_eq!((&*fields["state"], &*fields["letter"], &*fields["error"]), ("failed", "owed", "no stock"));
-    hours(&fields, 30 * 24);
+    store.settle(&hold(&claim), &Step::Condemn { error: "no \" [\"stock".into(), lease: LEASE }).await.expect("an answer");
+    let stored = look();
+    assert_eq!(
+        (&*stored.state, stored.letter.as_deref(), stored.error.as_deref()),
+        ("failed", Some("owed"), Some("no \" [\"stock"))
+    );
+    assert_eq!(stored.lease, 60_000);
+    hours(&stored, 30 * 24);
 
     store.settle(&hold(&claim), &Step::Lettered).await.expect("an answer");
-    let fields = look();
-    assert_eq!((&*fields["state"], &*fields["letter"], fields.get("error")), ("failed", "out", None));
-    hours(&fields, 24);
+    let stored = look();
+    assert_eq!((&*stored.state, stored.letter.as_deref(), &stored.error), ("failed", Some("out"), &None));
+    assert_eq!(stored.lease, 0);
+    hours(&stored, 24);
 
     let replay = ClaimRequest { turn: Turn { generation: 1, step: 0 }, ..claim.clone() };
     store.claim(&replay).await.expect("an answer");
     assert_eq!(store.settle(&hold(&claim), &Step::Complete).await, Ok(Settled::Applied));
-    let fields = look();
-    assert_eq!((&*fields["state"], &*fields["turn"]), ("success", "1.0"));
-    assert_eq!(fields.len(), 8, "nothing is kept of the failure: {fields:?}");
-    hours(&fields, 24);
+    let stored = look();
+    assert_eq!((&*stored.state, &*stored.turn, stored.lease), ("success", "1.0", 0));
+    assert_eq!((&stored.letter, &stored.error), (&None, &None), "nothing is kept of the failure");
+    assert_eq!(stored.shown, first.shown);
+    hours(&stored, 24);
 }
 
 #[tokio::test]
@@ -96,9 +84,10 @@ async fn what_is_not_a_record_fails_alone() {
     let claims: Vec<_> = (1..=10).map(|id| request(&id.to_string())).collect();
     client.run(&format!("LPUSH {} x", key(&claims[0])));
     client.run(&format!("HSET {} name x", key(&claims[1])));
-    client.run(&format!("HSET {} state processing turn x", key(&claims[2])));
-    client.run(&format!("HSET {} state unheard turn 0.0", key(&claims[3])));
-    let reasons = ["another type", "no field `state`", "`turn` is not a turn", "`state` is not a known state"];
+    client.run(&format!("SET {} x", key(&claims[2])));
+    let unheard = format!("{} unheard kept=9 lease=9 turn=0.0 crashes=0 [\"\",\"\",\"\"]", Owner::random());
+    assert_eq!(client.ask_words(&["SET", &key(&claims[3]), &unheard]), Reply::Text("OK".into()));
+    let reasons = ["another type", "another type", "is not a record", "its state `unheard` is not a known one"];
 
     for _ in 0..20 {
         let mut asking = JoinSet::new();
@@ -123,30 +112,8 @@ async fn what_is_not_a_record_fails_alone() {
     assert!(matches!(settled, Err(StoreError::Unusable { .. })), "{settled:?}");
     assert_eq!(client.run(&format!("TYPE {}", key(&claims[0]))).text(), "list", "it was left alone");
     assert_eq!(client.run(&format!("HGETALL {}", key(&claims[1]))).list(), ["name", "x"]);
-}
-
-#[tokio::test]
-#[ignore = "needs Redis: cargo xtask test"]
-async fn concurrent_callers_share_round_trips() {
-    let server = Server::start();
-    let (store, mut client) = (store(&server.url()), server.client());
-    store.ping().await.expect("it can be used");
-    let reads = client.info("stats", "total_reads_processed");
-    let mut asking = JoinSet::new();
-    for id in 0..200 {
-        let store = Arc::clone(&store);
-        asking.spawn(async move {
-            let claim = request(&id.to_string());
-            assert_eq!(store.claim(&claim).await, Ok(Claim::Granted { crashes: 0 }));
-            assert_eq!(store.settle(&hold(&claim), &Step::Complete).await, Ok(Settled::Applied));
-        });
-    }
-    while let Some(asked) = asking.join_next().await {
-        asked.expect("no panic");
-    }
-    // Each round trip is one read of the server, or a few: its buffer is smaller than 200 claims.
-    let reads = client.info("stats", "total_reads_processed") - reads;
-    assert!(reads < 40, "400 questions took {reads} reads");
+    assert_eq!(client.run(&format!("GET {}", key(&claims[2]))).text(), "x");
+    assert_eq!(client.run(&format!("GET {}", key(&claims[3]))).text(), unheard);
 }
 
 #[tokio::test]

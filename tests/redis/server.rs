@@ -121,7 +121,11 @@ pub(crate) struct Client(BufReader<TcpStream>);
 impl Client {
     /// Sends a command whose words have no spaces.
     pub(crate) fn ask(&mut self, command: &str) -> Reply {
-        let words: Vec<_> = command.split(' ').collect();
+        self.ask_words(&command.split(' ').collect::<Vec<_>>())
+    }
+
+    /// Sends a command of these words.
+    pub(crate) fn ask_words(&mut self, words: &[&str]) -> Reply {
         let mut bytes = format!("*{}\r\n", words.len());
         for word in words {
             bytes += &format!("${}\r\n{word}\r\n", word.len());

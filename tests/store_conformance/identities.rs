@@ -32,7 +32,8 @@ pub(crate) async fn similar_messages_are_told_apart(store: &Arc<dyn Store>) {
         "a", "A", "a ", " a", "á", "a\u{301}", "ä", "ａ", "a\0", "a\0b", "a\n", "a\nb", "a\r\n", "ß", "ss", "İ", "i", "😀", "😁",
         "0", "00", "null", "", "%61", "a'", "a\"", "a\\",
     ];
-    let ids = ids.map(str::to_owned).into_iter().chain([format!("{long}1"), format!("{long}2"), long]);
+    let odd = ["\" [\"", " [\"a", "\"] letter=owed [\"", " turn=9.9 crashes=9 [\""].map(str::to_owned);
+    let ids = odd.into_iter().chain(ids.map(str::to_owned)).chain([format!("{long}1"), format!("{long}2"), long]);
     let identity = |message_id| Identity { consumer: consumer.clone(), business_key: "42".into(), message_id };
     told_apart(store, ids.map(identity).collect()).await;
 }

@@ -122,6 +122,10 @@ pub(crate) async fn a_release_to_another_turn_is_no_repetition(store: &Arc<dyn S
 }
 
 pub(crate) async fn an_error_is_kept_to_the_letter(store: &Arc<dyn Store>) {
+    // Texts that look like the end of themselves.
+    for error in ["\" [\"", "\\\" [\"\\", " letter=out error=\"x\" [\"", "[]", "\0\u{7f}"] {
+        assert_eq!(kept(store, error).await, error);
+    }
     for error in ["", "two\nlines", "quotes ' \" ` and \\", "größer 😀 %s {} $1 ?", "1", "nil"] {
         assert_eq!(kept(store, error).await, error);
     }

@@ -124,7 +124,7 @@ impl Log {
 
     /// When the runs of this name began.
     pub(crate) fn times(&self, name: &str) -> Vec<Duration> {
-        self.runs_of(name).iter().map(|run| run.at).collect()
+        self.read(|entries| entries.runs.iter().filter(|run| run.name == name).map(|run| run.at).collect())
     }
 
     /// The same in whole seconds; each has to be one.
@@ -157,14 +157,14 @@ impl Log {
 
     /// Whether the message `id` is processed, skipped or a letter.
     pub(crate) fn ended(&self, id: &str) -> bool {
-        let end = |what: &What| matches!(what, What::Processed | What::Skipped | What::DeadLettered { .. });
-        self.seen_of(id).iter().any(end)
+        self.end_of(id).is_some()
     }
 
     /// When the message `id` ended.
     pub(crate) fn end_of(&self, id: &str) -> Option<Duration> {
         let end = |seen: &&Seen| {
-            seen.id.as_deref() == Some(id) && matches!(seen.what, What::Processed | What::Skipped | What::DeadLettered { .. })
+            let is_end = matches!(seen.what, What::Processed | What::Skipped | What::DeadLettered { .. });
+            is_end && seen.id.as_deref() == Some(id)
         };
         self.read(|entries| entries.seen.iter().find(end).map(|seen| seen.at))
     }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
 
+mod frame;
 mod log;
 
 use std::sync::mpsc;
@@ -11,6 +12,7 @@ use mqguard::broker::Broker;
 use mqguard::{Context, DeadLetter, Guard, MemoryBroker, Message, Payload, Publisher, RetryableError, Running};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use frame::{Framed, frame_len};
 pub(crate) use log::{Log, Run, Seen, What};
 
 pub(crate) const QUEUE: &str = "order.process";
@@ -64,9 +66,10 @@ pub(crate) enum Trouble {
 impl Job {
     /// What a handler does with it. The n-th run fails with `db-n is away`.
     pub(crate) async fn carry_out(&self, log: &Log, cx: &Context) -> Result<(), Trouble> {
-        let before = log.runs_of(&self.name).len();
+        let before = log.times(&self.name).len();
         log.ran(&self.name, cx);
-        let step = self.steps.get(before).or(self.steps.last()).copied().unwrap_or(Step::Succeed);
+        let attempt = usize::try_from(cx.attempt().retries.saturating_add(cx.attempt().deferrals)).unwrap_or(usize::MAX);
+        let step = self.steps.get(attempt).or(self.steps.last()).copied().unwrap_or(Step::Succeed);
         match step {
             Step::Succeed => Ok(()),
             Step::Take(ms) => {
@@ -124,8 +127,8 @@ impl Rig {
         self.publisher.bytes(body.into()).message_id(id).to_queue(queue).await.expect("the queue is there");
     }
 
-    /// Waits until this message is a letter or processed; returns the letters in the queue.
-    pub(crate) async fn letters(&self, queue: &str) -> Vec<DeadLetter<serde_json::Value>> {
+    /// The letters in a queue, now.
+    pub(crate) fn letters(&self, queue: &str) -> Vec<DeadLetter<serde_json::Value>> {
         let read = |message| DeadLetter::decode(&message).expect("every message can be read as a letter");
         self.broker.messages(queue).into_iter().map(read).collect()
     }
@@ -133,7 +136,7 @@ impl Rig {
     /// The one letter in a queue, once the message `id` is one.
     pub(crate) async fn letter_of(&self, id: &str, queue: &str) -> DeadLetter<serde_json::Value> {
         self.log.until(|log| log.letters() > 0 && log.ended(id)).await;
-        let mut letters: Vec<_> = self.letters(queue).await;
+        let mut letters: Vec<_> = self.letters(queue);
         letters.retain(|letter| letter.message_id() == Some(id));
         assert_eq!(letters.len(), 1, "letters of {id} in {queue}: {letters:?}");
         letters.remove(0)
@@ -177,8 +180,8 @@ impl Watchdog {
         let (alive, watched) = mpsc::channel::<()>();
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         std::thread::spawn(move || {
-            if watched.recv_timeout(seconds(30)) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("{test}: still busy after 30 s");
+            if watched.recv_timeout(seconds(120)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{test}: still busy after 120 s");
                 std::process::exit(101);
             }
         });

@@ -178,7 +178,7 @@ impl HeaderValue {
     }
 
     /// The size of the value in a frame, with its type, in bytes.
-    fn encoded_len(&self) -> usize {
+    pub(crate) fn encoded_len(&self) -> usize {
         1 + match self {
             Self::Void => 0,
             Self::Bool(_) | Self::I8(_) | Self::U8(_) => 1,

@@ -4,7 +4,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::extract::States;
-use crate::broker::Message;
+use crate::broker::{Delivery, Message};
+use crate::wire;
 
 /// What a run knows of its delivery. Cheap to clone.
 #[derive(Clone)]
@@ -19,15 +20,25 @@ struct Inner {
     effects: Effects,
 }
 
-/// Where a delivery came from.
+/// Where a message came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The queue that it was taken from.
     pub queue: &'static str,
-    /// The exchange that it was published to; empty for the default exchange.
+    /// The exchange that it was first published to; empty for the default exchange.
     pub exchange: String,
-    /// The routing key that it was published with.
+    /// The routing key that it was first published with.
     pub routing_key: String,
+}
+
+impl Origin {
+    /// A copy's headers tell where its message first came from.
+    pub(crate) fn of(delivery: &Delivery, queue: &'static str) -> Self {
+        let headers = &delivery.message.headers;
+        let noted = headers.text(wire::EXCHANGE).zip(headers.text(wire::ROUTING_KEY));
+        let (exchange, routing_key) = noted.unwrap_or((&delivery.exchange, &delivery.routing_key));
+        Self { queue, exchange: exchange.to_owned(), routing_key: routing_key.to_owned() }
+    }
 }
 
 /// Which run of a message this is.
@@ -69,7 +80,7 @@ impl Context {
         self.0.message.properties.message_id.as_deref()
     }
 
-    /// Where the delivery came from. A retry comes from the default exchange, straight to the queue.
+    /// Where the message was first published to: a retry, which comes straight to the queue, tells the same as the first run.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.0.origin
@@ -112,7 +123,7 @@ type Effect = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Side effects that a run stages and that happen only once it has succeeded: mails, pushes, cache invalidations.
 ///
-/// They run in order after the success is recorded and before the message is acknowledged, so at most once: a failed or cancelled run
+/// They run in order after the success is recorded and before the message is acknowledged, each for as long as a run may take, so at most once: a failed or cancelled run
 /// drops them, and a process that dies in between loses them. What must not be lost is written in the handler itself.
 #[derive(Clone, Default)]
 pub struct Effects(Arc<Mutex<Vec<Effect>>>);

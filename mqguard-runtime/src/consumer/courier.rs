@@ -51,10 +51,12 @@ impl Courier {
     ) -> Result<(), GaveUp> {
         let [one, other] = give_up;
         tokio::select! {
-            () = self.deliver_persistently(to, message) => Ok(()),
+            // The reasons to give up come first: what is lost already is not published at all.
+            biased;
             () = receipt.closed() => Err(GaveUp),
             () = one.cancelled() => Err(GaveUp),
             () = other.cancelled() => Err(GaveUp),
+            () = self.deliver_persistently(to, message) => Ok(()),
         }
     }
 

@@ -54,11 +54,29 @@ pub(crate) fn decode_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeE
     if body.is_empty() {
         return Err(DecodeError { path: String::new(), problem: "the body is empty, JSON was expected".into() });
     }
+    // Keeping track of the path costs, so it is looked for only when there is something to tell.
+    serde_json::from_slice(body).map_err(|error| locate::<T>(body).unwrap_or_else(|| whole(&error)))
+}
+
+fn locate<T: DeserializeOwned>(body: &[u8]) -> Option<DecodeError> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = Some(error.path().to_string()).filter(|path| path != "." && path != "?");
-        DecodeError { path: path.unwrap_or_default(), problem: error.inner().to_string() }
-    })?;
-    json.end().map_err(|error| DecodeError { path: String::new(), problem: error.to_string() })?;
-    Ok(value)
+    let error = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;
+    let path = Some(error.path().to_string()).filter(|path| path != "." && path != "?");
+    Some(DecodeError { path: path.unwrap_or_default(), problem: without_values(&error.inner().to_string()) })
+}
+
+fn whole(error: &serde_json::Error) -> DecodeError {
+    DecodeError { path: String::new(), problem: without_values(&error.to_string()) }
+}
+
+/// serde's text without the values that it quotes: bodies may hold personal data, and errors are logged.
+fn without_values(problem: &str) -> String {
+    let starts = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let Some((start, rest)) = starts.iter().find_map(|start| Some((start, problem.strip_prefix(start)?))) else {
+        return problem.to_owned();
+    };
+    // What is expected comes last, and is the type's own text.
+    let (value, expected) = rest.rsplit_once(", expected ").unwrap_or((rest, "something else"));
+    let kind = value.split(['`', '"']).next().unwrap_or_default();
+    format!("{}, expected {expected}", format!("{start}{kind}").trim_end())
 }

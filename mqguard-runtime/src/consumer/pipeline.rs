@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +31,8 @@ pub(crate) struct Pipeline {
     pub(crate) states: Arc<States>,
     pub(crate) observers: Observers,
     pub(crate) stop: Stop,
-    /// Told when the store could not answer: the worker pauses.
-    pub(crate) store_down: Notify,
+    /// Told when the store could not answer, and what it said: the worker pauses.
+    pub(crate) store_down: watch::Sender<String>,
 }
 
 /// A delivery on its way, and how far its message has come.
@@ -165,9 +165,16 @@ impl Pipeline {
             StoreError::Unusable { .. } => self.fail(flight, Failure::of(Retry::Retryable, error)).await,
             _ => {
                 tracing::debug!(queue = self.spec.queue, message_id = flight.message_id(), "{error}; handed back");
-                self.store_down.notify_one();
+                self.store_failed(&error);
                 self.hand_back_now(flight).await;
             }
+        }
+    }
+
+    /// Has the worker pause.
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        if let Some(ledger) = &self.ledger {
+            self.store_down.send_replace(ledger.about(error));
         }
     }
 
@@ -194,7 +201,7 @@ impl Pipeline {
         };
         Ended::Ran(match result {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => Err(Failure::new(rule(self.spec.on_panic), "panic", panic_text(panic.as_ref()))),
+            Ok(Err(panic)) => Err(self.panicked(panic.as_ref())),
             Err(_elapsed) => {
                 let text = format!("the handler did not end within {}", humantime::format_duration(self.spec.timeout));
                 Err(Failure::new(rule(self.spec.on_timeout), "timeout", text))
@@ -202,10 +209,13 @@ impl Pipeline {
         })
     }
 
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
+        Failure::new(rule(self.spec.on_panic), "panic", panic_text(panic))
+    }
+
     fn context(&self, flight: &InFlight) -> Context {
         let delivery = &flight.delivery;
-        let origin =
-            Origin { queue: self.spec.queue, exchange: delivery.exchange.clone(), routing_key: delivery.routing_key.clone() };
+        let origin = Origin::of(delivery, self.spec.queue);
         Context::new(
             delivery.message.clone(),
             origin,

@@ -12,11 +12,11 @@ use super::handler::Ran;
 use super::outcome::{ErrorText, Failure};
 use super::pipeline::{InFlight, Pipeline};
 use crate::backoff::Pause;
-use crate::broker::Settlement;
-use crate::dead_letter::{Death, Reason, fit_copy, letter};
+use crate::broker::{HeaderValue, Headers, Settlement};
+use crate::dead_letter::{BrokerDeath, Death, Reason, fit_copy, letter};
 use crate::event::EventKind;
 use crate::idempotency::{Settled, Step, StoreError};
-use crate::retry::{LONGEST_DELAY, Next, Progress, copy, decide, whole_millis};
+use crate::retry::{LONGEST_DELAY, Next, Progress, copy, cut_text, decide, whole_millis};
 use crate::wire;
 
 /// A busy message is looked at again after this long, then after twice as long each time, up to the longest and never past the end of
@@ -41,13 +41,21 @@ impl Pipeline {
             Recorded::Refused => return self.hand_back_later(flight, Duration::ZERO).await,
             Recorded::Unknown => return self.give_back(flight),
         }
-        for effect in effects.take() {
-            if AssertUnwindSafe(effect).catch_unwind().await.is_err() {
-                tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect panicked");
-            }
-        }
+        self.run_effects(&flight, effects).await;
         let kind = if ran == Ran::Skipped { EventKind::Skipped } else { EventKind::Processed { elapsed } };
         self.acknowledge(flight, kind);
+    }
+
+    /// Each effect may take as long as a run; what it comes to changes nothing any more.
+    async fn run_effects(&self, flight: &InFlight, effects: Effects) {
+        for effect in effects.take() {
+            let problem = match tokio::time::timeout(self.spec.timeout, AssertUnwindSafe(effect).catch_unwind()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_panic)) => "panicked",
+                Err(_elapsed) => "took longer than a run may and was dropped",
+            };
+            tracing::error!(queue = self.spec.queue, message_id = flight.message_id(), "a staged effect {problem}");
+        }
     }
 
     /// What follows a failed run.
@@ -80,10 +88,24 @@ impl Pipeline {
             Err(GaveUp) => return self.hand_back_now(flight).await,
         }
         match self.record(&flight, Step::Release { next: next.turn() }).await {
-            Recorded::Yes => self.acknowledge(flight, EventKind::Retried { delay, counted, error: &failure.error }),
+            Recorded::Yes => {
+                self.log_retry(&flight, &failure, delay, counted);
+                self.acknowledge(flight, EventKind::Retried { delay, counted, error: &failure.error });
+            }
             Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
             // The copy is out; the delivery, should it come again, is an older turn.
             Recorded::Unknown => self.give_back(flight),
+        }
+    }
+
+    fn log_retry(&self, flight: &InFlight, failure: &Failure, delay: Duration, counted: bool) {
+        let (queue, message_id) = (self.spec.queue, flight.message_id());
+        let (error, delay) = (logged(&failure.error), humantime::format_duration(delay));
+        if counted {
+            let attempt = self.attempt(&flight.progress);
+            tracing::info!(queue, message_id, error, "failed, retry {} of {} in {delay}", attempt.retries + 1, attempt.max);
+        } else {
+            tracing::info!(queue, message_id, error, "failed, uncounted retry in {delay}");
         }
     }
 
@@ -111,7 +133,7 @@ impl Pipeline {
         match self.courier.deliver(Destination::DeadLetters, &message, receipt, [&lost, &self.stop.force]).await {
             Ok(()) => {}
             Err(GaveUp) if lost.is_cancelled() => return self.hand_back_later(flight, Duration::ZERO).await,
-            Err(GaveUp) => return self.give_back(flight),
+            Err(GaveUp) => return self.leave_letter(flight).await,
         }
         let reason = death.reason();
         match self.record(&flight, Step::Lettered).await {
@@ -120,7 +142,8 @@ impl Pipeline {
                     queue = self.spec.queue,
                     message_id = flight.message_id(),
                     %reason,
-                    error = %death.error,
+                    runs = message.headers.get(wire::RUNS).and_then(HeaderValue::as_i64),
+                    error = logged(&death.error),
                     "dead-lettered to `{}`", self.spec.dead_letter_place().queue
                 );
                 self.acknowledge(flight, EventKind::DeadLettered { reason: &reason, error: &death.error });
@@ -135,14 +158,16 @@ impl Pipeline {
         let mut next = Progress { retries: flight.progress.retries.saturating_add(1), ..Progress::default() };
         next.generation = flight.progress.generation;
         let mut message = copy::detached(&flight.delivery);
-        preserve_broker_reason(&mut message.headers, &flight.delivery.message.headers);
+        preserve_broker_death(&mut message.headers, &flight.delivery.message.headers);
         message.headers.insert(wire::ATTEMPT, i64::from(next.retries));
         let delay = Duration::from_secs(1u64 << next.retries.min(9)).min(Duration::from_secs(300)).min(LONGEST_DELAY);
         tracing::error!(
             queue = self.spec.queue,
             message_id = flight.message_id(),
-            error = %failure.error,
-            "the dead-letter consumer `{}` failed; the letter comes again in {}", self.spec.name, humantime::format_duration(delay)
+            error = logged(&failure.error),
+            "the dead-letter consumer `{}` failed; the letter comes again in {}",
+            self.spec.name,
+            humantime::format_duration(delay)
         );
         let never = CancellationToken::new();
         let receipt = &flight.delivery.receipt;
@@ -177,15 +202,25 @@ impl Pipeline {
 
     /// Back to the queue at once. The claim is given back first, so that whoever gets the delivery need not wait for its lease.
     pub(crate) async fn hand_back_now(&self, flight: InFlight) {
-        if let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) {
-            let step = Step::Release { next: Progress::read(&flight.delivery.message.headers).turn() };
-            match tokio::time::timeout(Duration::from_secs(1), ledger.settle(kept, &step)).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: {error}"),
-                Err(_) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: no answer in time"),
-            }
-        }
+        let next = Progress::read(&flight.delivery.message.headers).turn();
+        self.let_go(&flight, Step::Release { next }).await;
         self.give_back(flight);
+    }
+
+    /// Back to the queue with the letter still owed. Whoever gets the delivery sends it at once: the lease on it ends here.
+    async fn leave_letter(&self, flight: InFlight) {
+        self.let_go(&flight, Step::Renew { lease: Duration::ZERO }).await;
+        self.give_back(flight);
+    }
+
+    /// Gives a claim back before its time, if the store answers.
+    async fn let_go(&self, flight: &InFlight, step: Step) {
+        let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return };
+        match tokio::time::timeout(Duration::from_secs(1), ledger.settle(kept, &step)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: {error}"),
+            Err(_) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: no answer in time"),
+        }
     }
 
     fn give_back(&self, flight: InFlight) {
@@ -206,11 +241,20 @@ impl Pipeline {
     async fn record(&self, flight: &InFlight, step: Step) -> Recorded {
         let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return Recorded::Yes };
         let mut pause = Pause::reconnect();
+        let message_id = flight.message_id();
         loop {
             match ledger.settle(kept, &step).await {
                 Ok(Settled::Applied) => return Recorded::Yes,
                 Ok(Settled::Refused) => return Recorded::Refused,
-                Err(error) => self.store_failed(flight, &step, &error),
+                // Asking again is no use, and nobody can claim the message by such a record: what happened stands as it is.
+                Err(error @ StoreError::Unusable { .. }) => {
+                    tracing::error!(queue = self.spec.queue, message_id, "the {} is not recorded: {error}", step_name(&step));
+                    return Recorded::Yes;
+                }
+                Err(error) => {
+                    self.store_failed(&error);
+                    tracing::warn!(queue = self.spec.queue, message_id, "the {} is not recorded yet: {error}", step_name(&step));
+                }
             }
             tokio::select! {
                 () = tokio::time::sleep(pause.step()) => {}
@@ -218,29 +262,41 @@ impl Pipeline {
             }
         }
     }
+}
 
-    fn store_failed(&self, flight: &InFlight, step: &Step, error: &StoreError) {
-        self.store_down.notify_one();
-        let step = match step {
-            Step::Complete => "success",
-            Step::Release { .. } => "retry",
-            Step::Condemn { .. } => "failure",
-            Step::Lettered => "dead letter",
-            Step::Renew { .. } => "lease",
-        };
-        tracing::warn!(queue = self.spec.queue, message_id = flight.message_id(), "the {step} is not recorded yet: {error}");
+/// An error as a line of the log has room for it.
+fn logged(error: &ErrorText) -> String {
+    let mut text = error.to_string();
+    cut_text(&mut text, 2048);
+    text
+}
+
+/// What a step records.
+fn step_name(step: &Step) -> &'static str {
+    match step {
+        Step::Complete => "success",
+        Step::Release { .. } => "retry",
+        Step::Condemn { .. } => "failure",
+        Step::Lettered => "dead letter",
+        Step::Renew { .. } => "lease",
     }
 }
 
-/// A copy loses the broker's own death history; a letter that the broker made keeps its reason and queue under our names.
-fn preserve_broker_reason(headers: &mut crate::broker::Headers, original: &crate::broker::Headers) {
+/// A copy loses the broker's own death history; a letter that the broker made keeps what that says under our names.
+fn preserve_broker_death(headers: &mut Headers, original: &Headers) {
+    let death = BrokerDeath::read(original);
+    if original.get(wire::ROUTING_KEY).is_none()
+        && let (Some(exchange), Some(routing_key)) = (death.exchange, death.routing_key)
+    {
+        headers.insert(wire::EXCHANGE, exchange);
+        headers.insert(wire::ROUTING_KEY, routing_key);
+    }
     if original.get(wire::REASON).is_some() {
         return;
     }
-    if let Some(reason) = original.text("x-first-death-reason") {
-        headers.insert(wire::REASON, Reason::Broker(reason.to_owned()).to_string());
-    }
-    if let Some(queue) = original.text("x-first-death-queue") {
+    let reason = death.reason.map_or_else(Reason::unknown, |reason| Reason::Broker(reason.to_owned()));
+    headers.insert(wire::REASON, reason.to_string());
+    if let Some(queue) = death.queue {
         headers.insert(wire::QUEUE, queue);
     }
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::pipeline::Pipeline;
@@ -23,8 +24,11 @@ pub(crate) struct Worker {
 enum End {
     Drained,
     Lost(BrokerError),
-    StoreDown,
+    StoreDown(String),
 }
+
+/// A subscription that lasted as long as this works; one that ends sooner is not begun again at once.
+const STEADY: Duration = Duration::from_secs(10);
 
 /// After the force signal, handlers are dropped and hand back; this long is waited for that.
 const FORCED: Duration = Duration::from_secs(3);
@@ -41,21 +45,23 @@ impl Worker {
     /// What does not pass by itself: a topology that does not match, access refused at the first attempt.
     pub(crate) async fn run(self) -> Result<(), BrokerError> {
         let result = self.consume_until_drained().await;
-        if result.is_ok() {
-            self.set_status(Status::Draining);
-        }
-        self.retired.close();
-        self.retired.wait().await;
+        // A failure is told at once, whatever still runs.
         self.set_status(match &result {
-            Ok(()) => Status::Stopped,
+            Ok(()) => Status::Draining,
             Err(error) => Status::Failed { error: error.clone() },
         });
+        self.retired.close();
+        self.retired.wait().await;
+        if result.is_ok() {
+            self.set_status(Status::Stopped);
+        }
         result
     }
 
     async fn consume_until_drained(&self) -> Result<(), BrokerError> {
         let drain = &self.pipeline.stop.drain;
         let mut pause = Pause::reconnect();
+        let mut has_consumed = false;
         while !drain.is_cancelled() {
             let subscription = tokio::select! {
                 subscription = self.subscribe() => subscription,
@@ -63,23 +69,22 @@ impl Worker {
             };
             match subscription {
                 Ok(subscription) => {
-                    pause = Pause::reconnect();
                     self.set_status(Status::Consuming);
+                    has_consumed = true;
+                    let began = Instant::now();
                     self.consume(subscription).await;
+                    if began.elapsed() >= STEADY {
+                        pause = Pause::reconnect();
+                    }
                 }
-                Err(error) if self.is_passing(&error) => {
-                    self.set_status(Status::Reconnecting { reason: error.to_string() });
-                    tokio::select! { () = tokio::time::sleep(pause.step()) => {}, () = drain.cancelled() => {} }
+                Err(error) if is_passing(&error, has_consumed) => {
+                    self.set_status(Status::Reconnecting { reason: error.to_string() })
                 }
                 Err(error) => return Err(error),
             }
+            tokio::select! { () = tokio::time::sleep(pause.step()) => {}, () = drain.cancelled() => {} }
         }
         Ok(())
-    }
-
-    /// A password that is refused at start is a mistake; one that is refused later may be on its way to be changed.
-    fn is_passing(&self, error: &BrokerError) -> bool {
-        error.is_transient() || (matches!(error, BrokerError::Refused(_)) && self.status.borrow().has_consumed())
     }
 
     async fn subscribe(&self) -> Result<Box<dyn Subscription>, BrokerError> {
@@ -94,7 +99,7 @@ impl Worker {
         let Some(ledger) = &self.pipeline.ledger else { return };
         let mut pause = Pause::reconnect();
         while let Err(error) = ledger.store().ping().await {
-            self.set_status(Status::Paused { reason: format!("store `{}`: {error}", ledger.spec().store) });
+            self.set_status(Status::Paused { reason: ledger.about(&error) });
             tokio::time::sleep(pause.step()).await;
         }
     }
@@ -109,7 +114,10 @@ impl Worker {
                 self.set_status(Status::Reconnecting { reason: error.to_string() });
                 None
             }
-            End::Drained | End::StoreDown => {
+            End::Drained | End::StoreDown(_) => {
+                if let End::StoreDown(reason) = end {
+                    self.set_status(Status::Paused { reason });
+                }
                 if let Err(error) = subscription.cancel().await {
                     tracing::debug!(queue = self.pipeline.spec.queue, "the subscription ended before it was cancelled: {error}");
                 }
@@ -121,6 +129,7 @@ impl Worker {
 
     async fn take_deliveries(&self, subscription: &mut Box<dyn Subscription>, running: &TaskTracker) -> End {
         let drain = &self.pipeline.stop.drain;
+        let mut store_down = self.pipeline.store_down.subscribe();
         loop {
             let next = async {
                 // The semaphore is never closed.
@@ -130,7 +139,7 @@ impl Worker {
             let (slot, delivery) = tokio::select! {
                 biased;
                 () = drain.cancelled() => return End::Drained,
-                () = self.pipeline.store_down.notified() => return End::StoreDown,
+                reason = next_trouble(&mut store_down) => return End::StoreDown(reason),
                 next = next => next,
             };
             let delivery = match delivery {
@@ -159,6 +168,20 @@ impl Worker {
             Status::Failed { .. } => tracing::error!(queue, "{status}"),
         }
     }
+}
+
+/// A password that is refused at start is a mistake; one that is refused later may be on its way to be changed.
+fn is_passing(error: &BrokerError, has_consumed: bool) -> bool {
+    error.is_transient() || (has_consumed && matches!(error, BrokerError::Refused(_)))
+}
+
+/// The next time that the store cannot answer.
+async fn next_trouble(store_down: &mut watch::Receiver<String>) -> String {
+    // The sender is the pipeline's own, so it is there.
+    if store_down.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    store_down.borrow_and_update().clone()
 }
 
 /// Waits for the handlers of an ended subscription, until they end or a little past the force signal, and closes it: its deliveries can

@@ -1,19 +1,43 @@
 //! Keeping the headers of a message within one frame: RabbitMQ and its clients close the connection over a longer one.
 
 use crate::broker::{HeaderValue, Headers, Message};
-use crate::retry::cut_text;
+use crate::retry::{LONGEST_KIND, cut_text};
 use crate::wire;
 
-/// The longest error text, and the longest text of one source, in bytes.
+/// The longest error text, and the longest text of one source and of one attempt, in bytes.
 const LONGEST_ERROR: usize = 4096;
 const LONGEST_SOURCE: usize = 1024;
 /// The longest chain of sources.
 const LONGEST_CHAIN: usize = 32;
 /// What an error text is cut to when there is no room.
 const SHORT_ERROR: usize = 256;
+/// A thousand dropped headers must not make the list of them too long: that many names are listed, none longer than AMQP allows.
+const LISTED: usize = 16;
+const LONGEST_NAME: usize = 255;
 
-/// Bytes that the headers of `message` may take in a frame of `frame_max`. Leaves room for what the broker adds when it dead-letters.
+/// What a letter always tells, none of it longer than this many bytes by then. One that is longer was not written by us.
+const KEPT: [&str; 12] = [
+    wire::GENERATION,
+    wire::FIRST_FAILURE,
+    wire::RUNS,
+    wire::EXCHANGE,
+    wire::ROUTING_KEY,
+    wire::REASON,
+    wire::ERROR_KIND,
+    wire::ERROR,
+    wire::DIED,
+    wire::CONSUMER,
+    wire::QUEUE,
+    wire::HOST,
+];
+const LONGEST_KEPT: usize = 300;
+
+/// Bytes that the headers of `message` may take in a frame of `frame_max`; 0 is no limit. Leaves room for what the broker adds when it
+/// dead-letters.
 fn room(message: &Message, frame_max: usize) -> usize {
+    if frame_max == 0 {
+        return usize::MAX;
+    }
     let frame_and_content_header = 8 + 14;
     let for_the_broker = 4096.min(frame_max / 8);
     frame_max.saturating_sub(frame_and_content_header + for_the_broker + properties_len(message))
@@ -35,56 +59,80 @@ fn properties_len(message: &Message) -> usize {
     texts.into_iter().flatten().map(|text| 1 + text.len()).sum::<usize>() + 8 + 1 + 1
 }
 
-/// Whether a message's headers fit. 0 is no limit.
-pub(crate) fn fits(message: &Message, frame_max: usize) -> bool {
-    frame_max == 0 || message.headers.encoded_len() <= room(message, frame_max)
+/// Whether a message's headers fit.
+fn fits(message: &Message, frame_max: usize) -> bool {
+    message.headers.encoded_len() <= room(message, frame_max)
 }
 
 /// Makes a retry copy fit, at the cost of its history. Returns whether it does now.
 pub(crate) fn fit_copy(message: &mut Message, frame_max: usize) -> bool {
-    if !fits(message, frame_max) && message.headers.remove(wire::ATTEMPTS).is_some() {
-        message.headers.insert(wire::CUT, vec![HeaderValue::from(wire::ATTEMPTS)]);
+    if fits(message, frame_max) {
+        return true;
     }
+    let mut cut = Cut::take(&mut message.headers);
+    cut.while_too_long(message, frame_max, Cut::oldest_attempt);
+    cut.while_too_long(message, frame_max, Cut::last_attempt);
+    cut.list(&mut message.headers);
     fits(message, frame_max)
 }
 
-/// Makes a letter fit, whatever it takes: first the oldest attempts go, then the sources, then the rest of the error, last the largest
-/// headers of the message itself. What was cut is listed in `mqguard-cut`.
+/// Makes a letter fit, whatever it takes: first the oldest attempts go, then the innermost sources, then the last attempt and the rest
+/// of the error, last the largest headers of the message itself. What was cut is listed in `mqguard-cut`.
 pub(crate) fn fit_letter(message: &mut Message, frame_max: usize) {
-    let mut cut = Cut::default();
+    let mut cut = Cut::take(&mut message.headers);
     cut.limit_texts(&mut message.headers);
-    type Measure = fn(&mut Cut, &mut Headers) -> bool;
-    let measures: [Measure; 4] = [Cut::oldest_attempt, Cut::chain, Cut::error, Cut::largest];
-    for measure in measures {
-        while !fits(&cut.marked(message), frame_max) && measure(&mut cut, &mut message.headers) {}
+    for measure in [Cut::oldest_attempt, Cut::innermost_source, Cut::last_attempt, Cut::error] {
+        cut.while_too_long(message, frame_max, measure);
     }
-    message.headers = cut.marked(message).headers;
+    cut.largest(message, frame_max);
+    cut.list(&mut message.headers);
 }
 
 /// The names of the headers that were shortened or dropped.
-#[derive(Default)]
 struct Cut(Vec<String>);
 
 impl Cut {
+    /// Takes the list of what was cut from earlier copies out of the headers.
+    fn take(headers: &mut Headers) -> Self {
+        let names = headers.remove(wire::CUT);
+        let names = names.as_ref().and_then(HeaderValue::as_array).unwrap_or_default();
+        let mut cut = Self(Vec::new());
+        names.iter().filter_map(HeaderValue::as_str).for_each(|name| cut.mark(name));
+        cut
+    }
+
     fn mark(&mut self, name: &str) {
-        if !self.0.iter().any(|cut| cut == name) {
+        if self.0.len() < LISTED && name.len() <= LONGEST_NAME && !self.0.iter().any(|cut| cut == name) {
             self.0.push(name.to_owned());
         }
     }
 
-    fn marked(&self, message: &Message) -> Message {
-        let mut message = message.clone();
+    fn list(&self, headers: &mut Headers) {
         if !self.0.is_empty() {
-            // A thousand dropped headers must not make the list itself too long.
-            let names = self.0.iter().take(16).map(|name| HeaderValue::from(name.as_str()));
-            message.headers.insert(wire::CUT, names.collect::<Vec<_>>());
+            headers.insert(wire::CUT, self.0.iter().map(|name| HeaderValue::from(name.as_str())).collect::<Vec<_>>());
         }
-        message
+    }
+
+    /// By how many bytes a message is too long, when what was cut is listed.
+    fn excess(&self, message: &Message, frame_max: usize) -> usize {
+        let mut list = Headers::new();
+        self.list(&mut list);
+        (message.headers.encoded_len() + list.encoded_len()).saturating_sub(room(message, frame_max))
+    }
+
+    /// Repeats a measure until it has been enough, or has nothing more to cut.
+    fn while_too_long(&mut self, message: &mut Message, frame_max: usize, measure: fn(&mut Self, &mut Headers) -> bool) {
+        while self.excess(message, frame_max) > 0 && measure(self, &mut message.headers) {}
     }
 
     fn limit_texts(&mut self, headers: &mut Headers) {
+        shorten(headers, wire::ERROR_KIND, LONGEST_KIND);
         if shorten(headers, wire::ERROR, LONGEST_ERROR) {
             self.mark(wire::ERROR);
+        }
+        if first_attempt(headers).is_some_and(|attempt| attempt > 1) {
+            // Earlier copies had no room for all.
+            self.mark(wire::ATTEMPTS);
         }
         let Some(HeaderValue::Array(mut chain)) = headers.remove(wire::ERROR_CHAIN) else { return };
         let mut shortened = chain.len() > LONGEST_CHAIN;
@@ -99,40 +147,76 @@ impl Cut {
     }
 
     fn oldest_attempt(&mut self, headers: &mut Headers) -> bool {
-        let Some(HeaderValue::Array(mut attempts)) = headers.remove(wire::ATTEMPTS) else { return false };
-        if attempts.is_empty() {
-            return false;
-        }
-        attempts.remove(0);
-        headers.insert(wire::ATTEMPTS, attempts);
-        self.mark(wire::ATTEMPTS);
-        true
+        self.shorten_list(headers, wire::ATTEMPTS, |attempts| {
+            let is_spare = attempts.len() > 1;
+            if is_spare {
+                attempts.remove(0);
+            }
+            is_spare
+        })
     }
 
-    fn chain(&mut self, headers: &mut Headers) -> bool {
-        self.mark(wire::ERROR_CHAIN);
-        headers.remove(wire::ERROR_CHAIN).is_some()
+    fn innermost_source(&mut self, headers: &mut Headers) -> bool {
+        self.shorten_list(headers, wire::ERROR_CHAIN, |chain| chain.pop().is_some())
+    }
+
+    fn last_attempt(&mut self, headers: &mut Headers) -> bool {
+        let dropped = headers.remove(wire::ATTEMPTS).is_some();
+        if dropped {
+            self.mark(wire::ATTEMPTS);
+        }
+        dropped
+    }
+
+    fn shorten_list(&mut self, headers: &mut Headers, name: &str, shorten: fn(&mut Vec<HeaderValue>) -> bool) -> bool {
+        let Some(mut value) = headers.remove(name) else { return false };
+        let shortened = if let HeaderValue::Array(list) = &mut value { shorten(list) } else { false };
+        headers.insert(name, value);
+        if shortened {
+            self.mark(name);
+        }
+        shortened
     }
 
     fn error(&mut self, headers: &mut Headers) -> bool {
-        self.mark(wire::ERROR);
-        shorten(headers, wire::ERROR, SHORT_ERROR)
+        let shortened = shorten(headers, wire::ERROR, SHORT_ERROR);
+        if shortened {
+            self.mark(wire::ERROR);
+        }
+        shortened
     }
 
-    fn largest(&mut self, headers: &mut Headers) -> bool {
-        let size = |value: &HeaderValue| {
-            let mut alone = Headers::new();
-            alone.insert("", value.clone());
-            alone.encoded_len()
-        };
-        let foreign = headers.iter().filter(|(name, _)| !name.starts_with("mqguard-"));
-        let Some(name) = foreign.max_by_key(|(name, value)| name.len() + size(value)).map(|(name, _)| name.clone()) else {
-            return false;
-        };
-        headers.remove(&name);
-        self.mark(&name);
-        true
+    /// Drops the largest of the message's own headers, as many as it takes.
+    fn largest(&mut self, message: &mut Message, frame_max: usize) {
+        if self.excess(message, frame_max) == 0 {
+            return;
+        }
+        let is_kept = |name: &str, len: usize| KEPT.contains(&name) && len <= LONGEST_KEPT;
+        let sizes = message.headers.iter().map(|(name, value)| (1 + name.len() + value.encoded_len(), name.clone()));
+        let mut sizes: Vec<_> = sizes.filter(|(len, name)| !is_kept(name, *len)).collect();
+        sizes.sort_unstable_by(|one, other| other.cmp(one));
+        // The list of names grows meanwhile, so there is a second round.
+        let mut sizes = sizes.into_iter();
+        loop {
+            let mut excess = self.excess(message, frame_max);
+            if excess == 0 || sizes.len() == 0 {
+                return;
+            }
+            for (len, name) in sizes.by_ref() {
+                message.headers.remove(&name);
+                self.mark(&name);
+                excess = excess.saturating_sub(len);
+                if excess == 0 {
+                    break;
+                }
+            }
+        }
     }
+}
+
+/// The number of the oldest attempt that is told of.
+fn first_attempt(headers: &Headers) -> Option<i64> {
+    headers.get(wire::ATTEMPTS)?.as_array()?.first()?.as_table()?.get("attempt")?.as_i64()
 }
 
 fn shorten(headers: &mut Headers, name: &str, limit: usize) -> bool {

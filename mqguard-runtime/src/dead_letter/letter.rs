@@ -66,9 +66,7 @@ pub(crate) fn letter(delivery: &Delivery, progress: &Progress, death: &Death, sp
     headers.insert(wire::CONSUMER, format!("{}::{}", spec.module, spec.name));
     headers.insert(wire::QUEUE, spec.queue);
     headers.insert(wire::HOST, host());
-    if frame_max > 0 {
-        fit_letter(&mut message, frame_max);
-    }
+    fit_letter(&mut message, frame_max);
     message
 }
 

@@ -2,6 +2,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
+use super::broker::BrokerDeath;
 use super::reason::Reason;
 use crate::broker::{HeaderValue, Message};
 use crate::consumer::{DecodeError, ErrorText, Payload};
@@ -54,11 +55,8 @@ impl<T> DeadLetter<T> {
     /// Why it died.
     #[must_use]
     pub fn reason(&self) -> Reason {
-        match (self.text(wire::REASON), self.text("x-first-death-reason")) {
-            (Some(name), _) => Reason::from_name(name),
-            (None, Some(reason)) => Reason::Broker(reason.to_owned()),
-            (None, None) => Reason::Other("unknown".into()),
-        }
+        let by_broker = || self.by_broker().reason.map(|reason| Reason::Broker(reason.to_owned()));
+        self.text(wire::REASON).map(Reason::from_name).or_else(by_broker).unwrap_or_else(Reason::unknown)
     }
 
     /// The last error; `None` in a letter that the broker made.
@@ -111,19 +109,19 @@ impl<T> DeadLetter<T> {
     /// The queue that it died in.
     #[must_use]
     pub fn queue(&self) -> Option<&str> {
-        self.text(wire::QUEUE).or_else(|| self.text("x-first-death-queue"))
+        self.text(wire::QUEUE).or_else(|| self.by_broker().queue)
     }
 
     /// The exchange that it was first published to; empty for the default exchange.
     #[must_use]
     pub fn exchange(&self) -> Option<&str> {
-        self.text(wire::EXCHANGE).or_else(|| self.text("x-first-death-exchange"))
+        self.text(wire::EXCHANGE).or_else(|| self.by_broker().exchange)
     }
 
     /// The routing key that it was first published with.
     #[must_use]
     pub fn routing_key(&self) -> Option<&str> {
-        self.text(wire::ROUTING_KEY)
+        self.text(wire::ROUTING_KEY).or_else(|| self.by_broker().routing_key)
     }
 
     /// The host of the consumer that gave up.
@@ -137,6 +135,11 @@ impl<T> DeadLetter<T> {
     pub fn cut(&self) -> Vec<&str> {
         let names = self.message.headers.get(wire::CUT).and_then(HeaderValue::as_array).unwrap_or_default();
         names.iter().filter_map(HeaderValue::as_str).collect()
+    }
+
+    /// What the broker says of a letter that it made. In one that has a reason of ours it tells only how the letter was kept.
+    fn by_broker(&self) -> BrokerDeath<'_> {
+        if self.text(wire::REASON).is_some() { BrokerDeath::default() } else { BrokerDeath::read(&self.message.headers) }
     }
 
     fn text(&self, name: &str) -> Option<&str> {

@@ -32,6 +32,11 @@ const NAMES: [(&str, Reason); 6] = [
 ];
 
 impl Reason {
+    /// Of a message that nobody says to have died.
+    pub(crate) fn unknown() -> Self {
+        Self::Other("unknown".to_owned())
+    }
+
     /// The reason with this name; any text gives one.
     #[must_use]
     pub fn from_name(name: &str) -> Self {

@@ -54,16 +54,13 @@ impl Guard {
     /// A guard as the environment says: the broker of `MQGUARD_BROKER` (none: the embedded one), the store of `MQGUARD_REDIS`.
     ///
     /// # Errors
-    /// When a URL is malformed, or the build lacks what it names; the error names the variable.
+    /// When a URL is malformed, or the build lacks what it names; the error names the variable, or both.
     pub fn from_env() -> Result<Self> {
-        let named = |name: &'static str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        let in_variable = |name: &str, error: ConfigError| ConfigError(format!("{name}: {error}"));
-        let mut guard = match named("MQGUARD_BROKER") {
-            Some(broker) => Self::on(url::broker(&broker).map_err(|error| in_variable("MQGUARD_BROKER", error))?),
-            None => Self::embedded(),
-        };
-        if let Some(store) = named("MQGUARD_REDIS") {
-            let (name, store) = url::store(&store).map_err(|error| in_variable("MQGUARD_REDIS", error))?;
+        let (broker, store) = (from_variable("MQGUARD_BROKER", url::broker), from_variable("MQGUARD_REDIS", url::store));
+        let mistakes: Vec<ConfigError> = [broker.as_ref().err(), store.as_ref().err()].into_iter().flatten().cloned().collect();
+        let (Ok(broker), Ok(store)) = (broker, store) else { return Err(Error::Config(mistakes)) };
+        let mut guard = broker.map_or_else(Self::embedded, Self::on);
+        if let Some((name, store)) = store {
             guard.stores.insert(name.to_owned(), store);
         }
         Ok(guard)
@@ -147,12 +144,13 @@ impl Guard {
         Publisher::new(Arc::clone(&self.broker))
     }
 
-    /// Declares everything that the registered consumers need, without consuming: for deployments, and for publishers that start first.
+    /// Declares everything that the registered consumers need on the broker, without consuming: for deployments, and for publishers that
+    /// start first. Stores and state need not be there.
     ///
     /// # Errors
     /// Mistakes in the configuration, and what the broker says.
     pub async fn declare(&self) -> Result<()> {
-        check::all(self)?;
+        check::to_declare(self)?;
         for Registered { spec, .. } in &self.consumers {
             let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
             self.broker.declare(&spec.topology(), self.mode).await.map_err(in_consumer)?;
@@ -163,53 +161,83 @@ impl Guard {
     /// Starts all consumers; returns once each has begun to consume. While the broker or a store cannot be reached this waits.
     ///
     /// # Errors
-    /// Mistakes in the configuration, all of them; what the broker refuses.
+    /// Mistakes in the configuration, all of them; what the broker refuses, after the consumers that had begun are shut down.
     pub async fn start(self) -> Result<Running> {
         let running = self.launch()?;
-        running.ready().await?;
-        Ok(running)
+        match running.ready().await {
+            Ok(()) => Ok(running),
+            Err(error) => running.shutdown().await.and(Err(error)),
+        }
     }
 
-    /// Runs until SIGINT, SIGTERM or a failure that does not pass by itself, then drains.
+    /// Runs until SIGINT, SIGTERM or a failure that does not pass by itself, then drains. A second signal ends the grace period: what
+    /// still runs is handed back at once.
+    ///
+    /// A handler that blocks its thread cannot be stopped, and `#[tokio::main]` waits for its thread: block in
+    /// [`tokio::task::spawn_blocking`].
     ///
     /// # Errors
     /// As [`start`](Self::start), and the failure that ended it.
     pub async fn run(self) -> Result<()> {
-        let stop_signal = stop_signal()?;
+        let mut signals = StopSignals::listen()?;
         let running = self.launch()?;
-        tokio::select! {
-            () = stop_signal => running.shutdown().await,
-            result = running.failed() => {
-                let end = running.shutdown().await;
-                result.and(end)
-            }
-        }
+        let end = tokio::select! {
+            () = signals.next() => Ok(()),
+            failure = running.failed() => failure,
+        };
+        end.and(running.shutdown_hurried_by(signals.next()).await)
     }
 
     fn launch(self) -> Result<Running> {
-        check::all(&self)?;
+        check::to_run(&self)?;
         Ok(start(self))
     }
 }
 
-/// Completes at the first SIGINT or SIGTERM.
-#[cfg(unix)]
-fn stop_signal() -> Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-    })
+/// What the URL in an environment variable names; `None` when there is none.
+fn from_variable<T>(name: &str, read: impl FnOnce(&str) -> Result<T, ConfigError>) -> Result<Option<T>, ConfigError> {
+    let value = match std::env::var(name) {
+        Ok(value) => value,
+        Err(std::env::VarError::NotPresent) => return Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => return Err(ConfigError(format!("{name}: the value is not UTF-8"))),
+    };
+    if value.trim().is_empty() {
+        return Ok(None);
+    }
+    read(&value).map(Some).map_err(|error| ConfigError(format!("{name}: {error}")))
 }
 
-/// Completes at the first Ctrl-C.
+/// The signals that end a process: SIGINT and SIGTERM, or Ctrl-C where there are none.
+struct StopSignals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl StopSignals {
+    fn listen() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! { _ = self.interrupt.recv() => {}, _ = self.terminate.recv() => {} }
+    }
+}
+
 #[cfg(not(unix))]
-fn stop_signal() -> Result<impl Future<Output = ()>> {
-    Ok(async {
+impl StopSignals {
+    fn listen() -> Result<Self> {
+        Ok(Self {})
+    }
+
+    async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    })
+    }
 }
 
 impl std::fmt::Debug for Guard {

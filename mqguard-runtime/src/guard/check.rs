@@ -6,7 +6,17 @@ use super::builder::{Guard, Registered};
 use super::error::{ConfigError, Error, Result};
 use crate::consumer::Role;
 
-pub(super) fn all(guard: &Guard) -> Result<()> {
+/// What a guard needs to run.
+pub(super) fn to_run(guard: &Guard) -> Result<()> {
+    told(guard, |registered| vec![store(guard, registered), state(guard, registered), queues(registered)])
+}
+
+/// What it needs to declare its queues: neither stores nor state.
+pub(super) fn to_declare(guard: &Guard) -> Result<()> {
+    told(guard, |registered| vec![queues(registered)])
+}
+
+fn told(guard: &Guard, of_each: impl Fn(&Registered) -> Vec<Option<String>>) -> Result<()> {
     let mut mistakes = guard.mistakes.clone();
     if guard.consumers.is_empty() {
         mistakes.push(ConfigError("no consumer is registered: add `.consumer::<your_function>()`".into()));
@@ -14,8 +24,7 @@ pub(super) fn all(guard: &Guard) -> Result<()> {
     shared_queues(guard, &mut mistakes);
     for registered in &guard.consumers {
         let consumer = format!("consumer `{}` (queue `{}`)", registered.spec.name, registered.spec.queue);
-        let found = [store(guard, registered), state(guard, registered), queues(registered)];
-        mistakes.extend(found.into_iter().flatten().map(|mistake| ConfigError(format!("{consumer}: {mistake}"))));
+        mistakes.extend(of_each(registered).into_iter().flatten().map(|mistake| ConfigError(format!("{consumer}: {mistake}"))));
     }
     if mistakes.is_empty() { Ok(()) } else { Err(Error::Config(mistakes)) }
 }

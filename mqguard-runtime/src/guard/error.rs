@@ -1,7 +1,9 @@
+use std::fmt;
+
 use crate::broker::{BrokerError, PublishError};
 
 /// What ends a guard, or keeps it from starting.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The configuration is wrong; all mistakes that were found, one a line.
@@ -26,6 +28,13 @@ pub enum Error {
     /// The process cannot listen for SIGINT and SIGTERM.
     #[error("cannot listen for signals: {0}")]
     Signal(#[from] std::io::Error),
+}
+
+/// The same text as [`Display`](fmt::Display): it is what a `main` that returns the error prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 fn list(errors: &[ConfigError]) -> String {

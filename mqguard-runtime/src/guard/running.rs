@@ -13,13 +13,12 @@ use crate::idempotency::{Ledger, MemoryStore, Store};
 use crate::publish::Publisher;
 use crate::stop::Stop;
 
-/// A guard that runs. Dropped without [`shutdown`](Self::shutdown), it drains in the background.
+/// A guard that runs. Dropped without [`shutdown`](Self::shutdown), it drains in the background, within the grace period too.
 #[derive(Debug)]
 pub struct Running {
     broker: Arc<dyn Broker>,
     consumers: Vec<RunningConsumer>,
     stop: Stop,
-    grace: Duration,
 }
 
 #[derive(Debug)]
@@ -49,14 +48,22 @@ pub(super) fn start(guard: Guard) -> Running {
                 states: Arc::clone(&states),
                 observers: guard.observers.clone(),
                 stop: stop.clone(),
-                store_down: tokio::sync::Notify::new(),
+                store_down: watch::Sender::default(),
             };
             let (sender, status) = watch::channel(Status::Starting);
             let worker = Worker::new(Arc::new(pipeline), guard.mode, sender);
             RunningConsumer { spec, status, worker: tokio::spawn(worker.run()) }
         })
         .collect();
-    Running { broker: guard.broker, consumers, stop, grace: guard.grace }
+    tokio::spawn(end_grace(stop.clone(), guard.grace));
+    Running { broker: guard.broker, consumers, stop }
+}
+
+/// Gives the force signal when the grace period is over.
+async fn end_grace(stop: Stop, grace: Duration) {
+    stop.drain.cancelled().await;
+    tokio::time::sleep(grace).await;
+    stop.force.cancel();
 }
 
 /// The store of this name. On the embedded broker, where nothing outlives the process anyway, the memory store stands in for one that is
@@ -100,17 +107,19 @@ impl Running {
         Health { consumers: self.consumers.iter().map(status).collect() }
     }
 
-    /// Waits until every consumer consumes, or one has failed for good.
+    /// Waits until every consumer has begun to consume, or one has failed for good.
     pub(super) async fn ready(&self) -> Result<()> {
-        for consumer in &self.consumers {
-            let mut status = consumer.status.clone();
-            let reached = status.wait_for(|status| matches!(status, Status::Consuming | Status::Failed { .. })).await;
-            if !reached.is_ok_and(|status| status.is_healthy()) {
-                break;
+        let all_consume = async {
+            for consumer in &self.consumers {
+                // The sender is gone when the worker has failed, which the other branch tells.
+                drop(consumer.status.clone().wait_for(Status::is_healthy).await);
             }
+        };
+        tokio::select! {
+            biased;
+            failure = self.failed() => failure,
+            () = all_consume => Ok(()),
         }
-        let has_failed = |consumer: &RunningConsumer| matches!(*consumer.status.borrow(), Status::Failed { .. });
-        if self.consumers.iter().any(has_failed) { self.failed().await } else { Ok(()) }
     }
 
     /// Waits until a consumer fails for good, and says why.
@@ -129,12 +138,6 @@ impl Running {
     /// The failure that had ended a consumer before.
     pub async fn shutdown(mut self) -> Result<()> {
         self.stop.drain.cancel();
-        let force = self.stop.force.clone();
-        let grace = self.grace;
-        let timer = tokio::spawn(async move {
-            tokio::time::sleep(grace).await;
-            force.cancel();
-        });
         let mut result = Ok(());
         for RunningConsumer { spec, worker, .. } in self.consumers.drain(..) {
             let ended = match worker.await {
@@ -144,9 +147,19 @@ impl Running {
             let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
             result = result.and(ended.map_err(in_consumer));
         }
-        timer.abort();
         self.broker.close().await;
         result
+    }
+
+    /// Shuts down; what still runs when `hurry` completes is handed back at once.
+    pub(super) async fn shutdown_hurried_by(self, hurry: impl Future<Output = ()>) -> Result<()> {
+        let force = self.stop.force.clone();
+        let mut end = std::pin::pin!(self.shutdown());
+        tokio::select! {
+            end = &mut end => return end,
+            () = hurry => force.cancel(),
+        }
+        end.await
     }
 }
 

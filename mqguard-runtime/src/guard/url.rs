@@ -8,7 +8,7 @@ use crate::idempotency::{MemoryStore, Store};
 
 /// The broker that a URL names.
 pub(super) fn broker(url: &str) -> Result<Arc<dyn Broker>, ConfigError> {
-    match scheme(url) {
+    match scheme(url).as_str() {
         "memory" => Ok(Arc::new(MemoryBroker::new())),
         #[cfg(feature = "rabbitmq")]
         "amqp" | "amqps" => match crate::broker::RabbitMq::new(url) {
@@ -23,7 +23,7 @@ pub(super) fn broker(url: &str) -> Result<Arc<dyn Broker>, ConfigError> {
 
 /// The store that a URL names, and the name by which attributes ask for it.
 pub(super) fn store(url: &str) -> Result<(&'static str, Arc<dyn Store>), ConfigError> {
-    match scheme(url) {
+    match scheme(url).as_str() {
         "memory" => Ok(("memory", Arc::new(MemoryStore::new()))),
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" | "unix" => match crate::idempotency::RedisStore::new(url) {
@@ -38,8 +38,11 @@ pub(super) fn store(url: &str) -> Result<(&'static str, Arc<dyn Store>), ConfigE
     }
 }
 
-fn scheme(url: &str) -> &str {
-    url.split_once(':').map_or("", |(scheme, _)| scheme)
+/// The scheme in small letters; empty when what is before the colon is none, for then it may be a password.
+fn scheme(url: &str) -> String {
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+    let is_one = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if is_one { scheme } else { String::new() }
 }
 
 /// Only the scheme is shown: the rest may hold a password.

@@ -12,8 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::contract::StoreError;
 
-/// The most questions in one round trip: more would delay the first answers without saving much.
-pub(crate) const MAX_BATCH: usize = 512;
+/// The most questions in one round trip: more would delay the first answers, and keep the server from its other clients, without
+/// saving much.
+pub(crate) const MAX_BATCH: usize = 128;
 
 /// What answers a batch: a connection to a server.
 pub(crate) trait Backend: Send + 'static {
@@ -138,13 +139,15 @@ mod tests {
         assert_eq!(sizes.recv().await, Some(1), "a lone question does not wait");
         let rest: Vec<_> = (1..=1_000).map(ask).collect();
         tokio::task::yield_now().await;
-        leave.add_permits(10);
+        leave.add_permits(1 + 1_000usize.div_ceil(MAX_BATCH));
         assert_eq!(first.await.unwrap(), Ok(0));
         for (n, answer) in (1u32..).zip(rest) {
             let expected = if n.is_multiple_of(2) { Ok(n) } else { Err(StoreError::Unavailable(n.to_string())) };
             assert_eq!(answer.await.unwrap(), expected);
         }
-        assert_eq!((sizes.recv().await, sizes.recv().await), (Some(MAX_BATCH), Some(1_000 - MAX_BATCH)));
+        for left in (1..=1_000).rev().step_by(MAX_BATCH) {
+            assert_eq!(sizes.recv().await, Some(left.min(MAX_BATCH)));
+        }
     }
 
     #[tokio::test]

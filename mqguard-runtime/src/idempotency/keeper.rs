@@ -38,7 +38,7 @@ impl LeaseKeeper {
     /// Starts the keeper; its task ends when the keeper is dropped.
     pub(crate) fn start(store: Arc<dyn Store>, lease: Duration) -> Arc<Self> {
         let keeper = Arc::new(Self { store, lease, kept: Mutex::default(), next: AtomicU64::new(0) });
-        tokio::spawn(renew_all(Arc::downgrade(&keeper), lease / 6));
+        tokio::spawn(renew_all(Arc::downgrade(&keeper)));
         keeper
     }
 
@@ -54,6 +54,18 @@ impl LeaseKeeper {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How often it is looked for leases to renew.
+    fn tick(&self) -> Duration {
+        self.lease / 6
+    }
+
+    /// When to look again: soon, or when a lease ends before. A run must not outlast its lease, somebody else may run then.
+    fn next_look(&self) -> Instant {
+        let soon = Instant::now() + self.tick();
+        let ends = self.lock().values().map(|entry| entry.since + self.lease).min();
+        ends.map_or(soon, |ends| ends.min(soon))
+    }
+
     /// Renews every lease of which a third has passed.
     async fn renew_due(&self) {
         let due: Vec<(u64, Entry)> = {
@@ -65,9 +77,12 @@ impl LeaseKeeper {
     }
 
     async fn renew(&self, id: u64, entry: Entry) {
-        let asked = Instant::now();
+        let (asked, ends) = (Instant::now(), entry.since + self.lease);
+        // When the runtime was blocked until long after the end, only the store knows whether somebody took over.
+        let is_late = asked.saturating_duration_since(ends) > self.tick();
+        let answer_by = if is_late { asked + self.lease / 3 } else { ends.min(asked + self.lease / 3) };
         let step = Step::Renew { lease: self.lease };
-        match tokio::time::timeout(self.lease / 3, self.store.settle(&entry.hold, &step)).await {
+        match tokio::time::timeout_at(answer_by, self.store.settle(&entry.hold, &step)).await {
             Ok(Ok(Settled::Applied)) => {
                 if let Some(entry) = self.lock().get_mut(&id) {
                     entry.since = asked;
@@ -75,7 +90,7 @@ impl LeaseKeeper {
             }
             Ok(Ok(Settled::Refused)) => self.lose(id, &entry, "another worker took over"),
             // No answer is no proof: the lease holds until its time is over.
-            Ok(Err(_)) | Err(_) if entry.since.elapsed() < self.lease => {}
+            Ok(Err(_)) | Err(_) if Instant::now() < ends => {}
             Ok(Err(_)) | Err(_) => self.lose(id, &entry, "it could not be renewed in time"),
         }
     }
@@ -89,9 +104,9 @@ impl LeaseKeeper {
     }
 }
 
-async fn renew_all(keeper: Weak<LeaseKeeper>, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
+async fn renew_all(keeper: Weak<LeaseKeeper>) {
+    while let Some(next_look) = keeper.upgrade().map(|keeper| keeper.next_look()) {
+        tokio::time::sleep_until(next_look).await;
         match keeper.upgrade() {
             Some(keeper) => keeper.renew_due().await,
             None => return,

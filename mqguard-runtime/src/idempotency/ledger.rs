@@ -43,6 +43,11 @@ impl Ledger {
         &self.spec
     }
 
+    /// An error of the store, with its name.
+    pub(crate) fn about(&self, error: &StoreError) -> String {
+        format!("store `{}`: {error}", self.spec.store)
+    }
+
     /// What identifies a message; `None` when it has nothing that does. Blank ids are none.
     pub(crate) fn identity(&self, business_key: Option<&str>, message_id: Option<&str>) -> Option<Identity> {
         let given = |part: Option<&str>| part.filter(|text| !text.trim().is_empty()).map(str::to_owned);

@@ -12,4 +12,4 @@ pub use classify::{Retry, RetryAfter, RetryableError, after, later};
 pub(crate) use decide::{Next, decide};
 pub use policy::{Backoff, LONGEST_DELAY, RetryPolicy};
 pub use progress::FailedAttempt;
-pub(crate) use progress::{Progress, cut_text, failures, rfc3339, whole_millis};
+pub(crate) use progress::{LONGEST_KIND, Progress, cut_text, failures, rfc3339, whole_millis};

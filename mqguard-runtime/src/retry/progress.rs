@@ -27,13 +27,15 @@ pub struct FailedAttempt {
     pub at: SystemTime,
     /// The type of the error.
     pub kind: String,
-    /// The error and its sources.
+    /// The error and its sources, shortened.
     pub error: String,
 }
 
 /// A retry copy carries the last failures only, and their texts shortened: headers have to fit in a frame.
 const KEPT_FAILURES: usize = 10;
 const KEPT_TEXT: usize = 512;
+/// The longest name of an error's type. Those of generic types can be of any length.
+pub(crate) const LONGEST_KIND: usize = 256;
 
 impl Progress {
     pub(crate) fn read(headers: &Headers) -> Self {
@@ -43,7 +45,7 @@ impl Progress {
             deferrals: count(headers, wire::DEFERRALS),
             busy: count(headers, wire::BUSY),
             first_failure: headers.text(wire::FIRST_FAILURE).and_then(|text| humantime::parse_rfc3339(text).ok()),
-            failures: read_failures(headers),
+            failures: last(read_failures(headers)),
         }
     }
 
@@ -75,8 +77,12 @@ impl Progress {
 
     /// Adds a failure of this run.
     pub(crate) fn failed(&mut self, at: SystemTime, error: &ErrorText) {
-        self.first_failure.get_or_insert(at);
-        self.failures.push(FailedAttempt { attempt: self.runs(), at, kind: error.kind.clone(), error: error.to_string() });
+        // A first failure that is still to come is forged: it would put off the end of `within`.
+        self.first_failure = Some(self.first_failure.map_or(at, |first| first.min(at)));
+        let (mut kind, mut error) = (error.kind.clone(), error.to_string());
+        cut_text(&mut kind, LONGEST_KIND);
+        cut_text(&mut error, KEPT_TEXT);
+        self.failures.push(FailedAttempt { attempt: self.runs(), at, kind, error });
     }
 
     /// As the next copy carries it.
@@ -87,11 +93,7 @@ impl Progress {
         } else {
             next.deferrals = next.deferrals.saturating_add(1);
         }
-        let surplus = next.failures.len().saturating_sub(KEPT_FAILURES);
-        next.failures.drain(..surplus);
-        for failure in &mut next.failures {
-            cut_text(&mut failure.error, KEPT_TEXT);
-        }
+        next.failures = last(next.failures);
         next
     }
 }
@@ -125,6 +127,12 @@ fn count(headers: &Headers, name: &str) -> u32 {
 fn read_failures(headers: &Headers) -> Vec<FailedAttempt> {
     let entries = headers.get(wire::ATTEMPTS).and_then(HeaderValue::as_array).unwrap_or_default();
     entries.iter().filter_map(FailedAttempt::from_header).collect()
+}
+
+/// The failures that a copy has room for.
+fn last(mut failures: Vec<FailedAttempt>) -> Vec<FailedAttempt> {
+    failures.drain(..failures.len().saturating_sub(KEPT_FAILURES));
+    failures
 }
 
 /// The failures that a letter's headers tell.

@@ -1,18 +1,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use lapin::options::{BasicAckOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions};
+use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions};
+use lapin::types::ShortString;
 use lapin::{Channel, Consumer};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::connection::{LinkState, OPERATION_TIMEOUT, no_answer};
 use crate::broker::contract::{BrokerError, Settle, Settlement};
 
 /// How many settlements are looked at together.
 const BATCH: usize = 1024;
+
+/// What a quorum queue takes from one channel before it has worked it off. The channel keeps back what goes beyond until the queue is
+/// ready for more, and forgets it when it is closed meanwhile, whatever it was asked before.
+const QUEUE_LIMIT: usize = 32;
+
+/// How long a queue may take to work that off; longer when its answers take long.
+const WORKED_OFF: Duration = Duration::from_millis(250);
 
 /// Settles the deliveries of one channel. One task does it for all: acks that come while earlier ones are being written are merged.
 pub(super) struct Acker {
@@ -24,6 +33,8 @@ pub(super) struct Acker {
 
 enum Command {
     Settle(u64, Settlement),
+    /// Ends the intake.
+    Cancel(ShortString, oneshot::Sender<Result<(), BrokerError>>),
     /// Comes after the last settlement. The consumer is kept until the channel is closed: dropped before, it would be cancelled, which
     /// may cross the closing and cost the connection.
     Close(Consumer, oneshot::Sender<Result<(), BrokerError>>),
@@ -33,10 +44,32 @@ impl Acker {
     /// Starts the task. It ends, and the channel with it, on [`close`](Self::close), or when nobody holds the acker any more.
     pub(super) fn start(queue: Arc<str>, channel: Channel, link: Arc<LinkState>, prefetch: u16) -> Arc<Self> {
         let (commands, received) = mpsc::unbounded_channel();
-        let worker =
-            Worker { queue: Arc::clone(&queue), channel: channel.clone(), link: Arc::clone(&link), prefetch, dropped: 0 };
+        let worker = Worker {
+            queue: Arc::clone(&queue),
+            channel: channel.clone(),
+            link: Arc::clone(&link),
+            prefetch,
+            dropped: 0,
+            burst: 0,
+            last_sent: Instant::now(),
+            worked_off: WORKED_OFF,
+        };
         tokio::spawn(worker.run(received));
         Arc::new(Self { queue, commands, channel, link })
+    }
+
+    /// Sends what is left to send, then cancels the consumer with this tag.
+    pub(super) async fn cancel(&self, tag: ShortString) -> Result<(), BrokerError> {
+        let (done, answer) = oneshot::channel();
+        if self.commands.send(Command::Cancel(tag, done)).is_err() {
+            return Err(BrokerError::Unavailable("the subscription has ended".into()));
+        }
+        // The task bounds the cancellation itself, not what it still has to write before.
+        match timeout(OPERATION_TIMEOUT * 2, answer).await {
+            Ok(Ok(cancelled)) => cancelled,
+            Ok(Err(_)) => Err(BrokerError::Unavailable("the subscription has ended".into())),
+            Err(_) => Err(no_answer("cancelling a consumer")),
+        }
     }
 
     /// Sends what is left to send, and closes the channel once the broker has it. The answer comes when that is done; nobody needs to
@@ -79,6 +112,10 @@ struct Worker {
     prefetch: u16,
     /// Settlements that had no effect, since they were last logged.
     dropped: usize,
+    /// Frames sent with no more than `worked_off` between them: the queue may have some of them still before it.
+    burst: usize,
+    last_sent: Instant,
+    worked_off: Duration,
 }
 
 impl Worker {
@@ -87,9 +124,10 @@ impl Worker {
         let mut batch = Vec::new();
         let mut closing = None;
         while closing.is_none() && commands.recv_many(&mut batch, BATCH).await > 0 {
-            let mut handed_back = Vec::new();
+            let (mut handed_back, mut cancel) = (Vec::new(), None);
             for command in batch.drain(..) {
                 match command {
+                    Command::Cancel(tag, done) => cancel = Some((tag, done)),
                     Command::Settle(tag, Settlement::Ack) => ledger.ack(tag),
                     Command::Settle(tag, settlement) => {
                         ledger.settled(tag);
@@ -99,12 +137,16 @@ impl Worker {
                 }
             }
             self.send(&handed_back, ledger.take()).await;
+            if let Some((tag, done)) = cancel {
+                // Whoever asked may have stopped waiting.
+                drop(done.send(self.cancel(tag).await));
+            }
         }
         // From here on a settlement is told at once that it comes too late.
         commands.close();
         let mut late = 0;
-        while let Ok(Command::Settle(..)) = commands.try_recv() {
-            late += 1;
+        while let Ok(command) = commands.try_recv() {
+            late += usize::from(matches!(command, Command::Settle(..)));
         }
         self.drop_settlements(late);
         match closing {
@@ -122,6 +164,10 @@ impl Worker {
     async fn send(&mut self, handed_back: &[(u64, Settlement)], acks: Acks) {
         if !self.channel.status().connected() {
             self.drop_settlements(handed_back.len() + acks.len());
+            return;
+        }
+        let frames = handed_back.len() + usize::from(acks.up_to.is_some()) + acks.singles.len();
+        if frames == 0 {
             return;
         }
         // Before the acks: one that covers all up to its tag must not find these still out.
@@ -143,6 +189,25 @@ impl Worker {
         }
         lost += join_all(acks.singles.into_iter().map(single)).await.into_iter().filter(Result::is_err).count();
         self.drop_settlements(lost);
+        if self.last_sent.elapsed() > self.worked_off {
+            self.burst = 0;
+        }
+        self.burst += frames;
+        self.last_sent = Instant::now();
+    }
+
+    async fn cancel(&mut self, tag: ShortString) -> Result<(), BrokerError> {
+        let asked = Instant::now();
+        match timeout(OPERATION_TIMEOUT, self.channel.basic_cancel(tag, BasicCancelOptions { nowait: false })).await {
+            Ok(Ok(())) => {
+                // A queue answers this after all that was sent before.
+                self.burst = 0;
+                self.worked_off = WORKED_OFF.max(4 * asked.elapsed());
+                Ok(())
+            }
+            Ok(Err(error)) => Err(BrokerError::Unavailable(self.link.reason(&error))),
+            Err(_) => Err(no_answer("cancelling a consumer")),
+        }
     }
 
     fn drop_settlements(&mut self, count: usize) {
@@ -154,6 +219,9 @@ impl Worker {
 
     /// Waits until the broker has worked off what was sent, then closes the channel.
     async fn close(&self) -> Result<(), BrokerError> {
+        if self.burst > QUEUE_LIMIT && self.channel.status().connected() {
+            sleep_until(self.last_sent + self.worked_off).await;
+        }
         let closing = async {
             // Answered in turn, after the acks. Closing a channel right after the last ack can lose it.
             self.channel.basic_qos(self.prefetch, BasicQosOptions { global: false }).await?;

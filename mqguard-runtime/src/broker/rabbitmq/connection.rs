@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use lapin::{Channel, Connection, ConnectionProperties, ConnectionStatus, Event};
+use lapin::{Channel, Connection, ConnectionProperties, ConnectionStatus, ErrorKind, Event};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -112,6 +112,20 @@ impl Slot {
         Ok(link)
     }
 
+    /// Opens a channel, on a new connection if there is none that can have one more.
+    pub(super) async fn channel(&self) -> Result<(Arc<Link>, Channel), BrokerError> {
+        let link = self.link().await?;
+        match link.channel().await {
+            Ok(channel) => Ok((link, channel)),
+            Err(_) if !link.is_fresh() => {
+                let link = self.link().await?;
+                let channel = link.channel().await?;
+                Ok((link, channel))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Closes the connection; afterwards everything is answered with `Unavailable`.
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
@@ -123,7 +137,7 @@ impl Slot {
     }
 
     fn living(&self) -> Option<Arc<Link>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|link| link.is_open())
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|link| link.is_fresh())
     }
 
     fn set(&self, link: Option<Arc<Link>>) {
@@ -157,6 +171,8 @@ impl Slot {
 /// One connection, as long as it lives.
 pub(super) struct Link {
     connection: Connection,
+    /// Whether the client library runs out of channels on it. It never uses the number of a channel again that the broker closed.
+    worn: AtomicBool,
     state: Arc<LinkState>,
 }
 
@@ -184,7 +200,7 @@ impl Link {
             socket,
         });
         tokio::spawn(watch_events(connection.events_listener(), Arc::clone(&state), role, node));
-        Arc::new(Self { connection, state })
+        Arc::new(Self { connection, worn: AtomicBool::new(false), state })
     }
 
     pub(super) fn state(&self) -> &Arc<LinkState> {
@@ -195,16 +211,25 @@ impl Link {
         self.state.is_open()
     }
 
+    /// Whether it can be used for something new.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.is_open() && !self.worn.load(Ordering::Relaxed)
+    }
+
     /// Opens a channel.
     pub(super) async fn channel(&self) -> Result<Channel, BrokerError> {
         let deadline = Instant::now() + OPERATION_TIMEOUT;
         loop {
             match timeout_at(deadline, self.connection.create_channel()).await {
                 Ok(Ok(channel)) => return Ok(channel),
-                // The client library answers with an old error when the number of a channel that the broker closed comes round again:
-                // the next number may do.
-                Ok(Err(error)) if errors::reply(&error).is_some() && self.is_open() => {}
-                Ok(Err(error)) => return Err(BrokerError::Unavailable(self.state.reason(&error))),
+                // An old error: that of a channel which had the same number. The next number may do, but the connection is wearing out.
+                Ok(Err(error)) if errors::reply(&error).is_some() && self.is_open() => self.worn.store(true, Ordering::Relaxed),
+                Ok(Err(error)) => {
+                    if matches!(error.kind(), ErrorKind::ChannelsLimitReached) {
+                        self.worn.store(true, Ordering::Relaxed);
+                    }
+                    return Err(BrokerError::Unavailable(self.state.reason(&error)));
+                }
                 Err(_) => return Err(no_answer("opening a channel")),
             }
         }
@@ -217,6 +242,13 @@ impl Link {
             self.state.socket.shut();
         }
         self.state.changed();
+    }
+}
+
+impl Drop for Link {
+    /// Nobody uses it any more: that it closes now is no loss.
+    fn drop(&mut self) {
+        self.state.closing.store(true, Ordering::Release);
     }
 }
 

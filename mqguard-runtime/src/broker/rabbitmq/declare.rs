@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
@@ -5,7 +6,7 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, ExchangeKind as LapinExchangeKind};
 use tokio::time::timeout;
 
-use super::connection::{Link, OPERATION_TIMEOUT, discard, no_answer};
+use super::connection::{Link, OPERATION_TIMEOUT, Slot, discard, no_answer};
 use super::convert::short;
 use super::errors;
 use crate::broker::contract::BrokerError;
@@ -13,13 +14,13 @@ use crate::broker::topology::{Binding, DeclareMode, Exchange, ExchangeKind, Queu
 
 /// Declares or checks a topology, on a channel of its own: the broker closes the channel at the first mistake, and gives back all that is
 /// unsettled on it.
-pub(super) async fn declare(link: &Link, topology: &Topology, mode: DeclareMode) -> Result<(), BrokerError> {
+pub(super) async fn declare(slot: &Slot, topology: &Topology, mode: DeclareMode) -> Result<(), BrokerError> {
     let passive = match mode {
         DeclareMode::Declare => false,
         DeclareMode::Verify => true,
         DeclareMode::Skip => return Ok(()),
     };
-    let scratch = Scratch::open(link).await?;
+    let scratch = Scratch::open(slot).await?;
     for exchange in &topology.exchanges {
         scratch.exchange(exchange, passive).await?;
     }
@@ -35,20 +36,21 @@ pub(super) async fn declare(link: &Link, topology: &Topology, mode: DeclareMode)
 }
 
 /// Removes a queue with what is in it.
-pub(super) async fn delete_queue(link: &Link, name: &str) -> Result<(), BrokerError> {
-    let (scratch, queue) = (Scratch::open(link).await?, named("queue", name)?);
+pub(super) async fn delete_queue(slot: &Slot, name: &str) -> Result<(), BrokerError> {
+    let (scratch, queue) = (Scratch::open(slot).await?, named("queue", name)?);
     scratch.run("queue", name, scratch.channel.queue_delete(queue, Default::default())).await.map(|_| ())
 }
 
 /// Removes an exchange.
-pub(super) async fn delete_exchange(link: &Link, name: &str) -> Result<(), BrokerError> {
-    let (scratch, exchange) = (Scratch::open(link).await?, named("exchange", name)?);
+pub(super) async fn delete_exchange(slot: &Slot, name: &str) -> Result<(), BrokerError> {
+    let (scratch, exchange) = (Scratch::open(slot).await?, named("exchange", name)?);
     scratch.run("exchange", name, scratch.channel.exchange_delete(exchange, Default::default())).await
 }
 
 /// Whether a queue is there.
-pub(super) async fn queue_exists(link: &Link, name: &str) -> Result<bool, BrokerError> {
-    match Scratch::open(link).await?.queue(&Queue::new(name, QueueType::Classic), true).await {
+pub(super) async fn queue_exists(link: &Arc<Link>, name: &str) -> Result<bool, BrokerError> {
+    let scratch = Scratch { link: Arc::clone(link), channel: link.channel().await? };
+    match scratch.queue(&Queue::new(name, QueueType::Classic), true).await {
         Ok(()) => Ok(true),
         Err(BrokerError::Missing { .. }) => Ok(false),
         Err(error) => Err(error),
@@ -56,14 +58,15 @@ pub(super) async fn queue_exists(link: &Link, name: &str) -> Result<bool, Broker
 }
 
 /// A channel that may break.
-struct Scratch<'a> {
-    link: &'a Link,
+struct Scratch {
+    link: Arc<Link>,
     channel: Channel,
 }
 
-impl<'a> Scratch<'a> {
-    async fn open(link: &'a Link) -> Result<Self, BrokerError> {
-        Ok(Self { link, channel: link.channel().await? })
+impl Scratch {
+    async fn open(slot: &Slot) -> Result<Self, BrokerError> {
+        let (link, channel) = slot.channel().await?;
+        Ok(Self { link, channel })
     }
 
     async fn exchange(&self, exchange: &Exchange, passive: bool) -> Result<(), BrokerError> {
@@ -110,7 +113,7 @@ impl<'a> Scratch<'a> {
     }
 }
 
-impl Drop for Scratch<'_> {
+impl Drop for Scratch {
     fn drop(&mut self) {
         discard(self.channel.clone());
     }

@@ -64,7 +64,7 @@ impl RabbitMq {
     /// # Errors
     /// As [`Broker::declare`].
     pub async fn delete_queue(&self, queue: &str) -> Result<(), BrokerError> {
-        declare::delete_queue(&*self.shared.consuming.link().await?, queue).await
+        declare::delete_queue(&self.shared.consuming, queue).await
     }
 
     /// Removes an exchange. One that is not there is no error.
@@ -72,7 +72,7 @@ impl RabbitMq {
     /// # Errors
     /// As [`Broker::declare`].
     pub async fn delete_exchange(&self, exchange: &str) -> Result<(), BrokerError> {
-        declare::delete_exchange(&*self.shared.consuming.link().await?, exchange).await
+        declare::delete_exchange(&self.shared.consuming, exchange).await
     }
 }
 
@@ -89,12 +89,11 @@ impl Broker for RabbitMq {
         if mode == DeclareMode::Skip {
             return Ok(());
         }
-        declare::declare(&*self.shared.consuming.link().await?, topology, mode).await
+        declare::declare(&self.shared.consuming, topology, mode).await
     }
 
     async fn consume(&self, request: ConsumeRequest) -> Result<Box<dyn Subscription>, BrokerError> {
-        let link = self.shared.consuming.link().await?;
-        Ok(Box::new(RabbitMqSubscription::start(link, &request).await?))
+        Ok(Box::new(RabbitMqSubscription::start(&self.shared.consuming, &request).await?))
     }
 
     async fn publish(&self, address: &Address, message: &Message) -> Result<(), PublishError> {
@@ -102,9 +101,8 @@ impl Broker for RabbitMq {
     }
 
     async fn ping(&self) -> Result<(), BrokerError> {
-        let link = self.shared.consuming.link().await?;
-        // A connection may be dead without anybody having noticed yet.
-        let channel = link.channel().await?;
+        // A connection may be dead without anybody having noticed yet: only an answer counts.
+        let (link, channel) = self.shared.consuming.channel().await?;
         match timeout(OPERATION_TIMEOUT, channel.close(200, "OK".into())).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(BrokerError::Unavailable(link.state().reason(&error))),
@@ -116,6 +114,7 @@ impl Broker for RabbitMq {
         tokio::join!(self.shared.consuming.close(), self.shared.publisher.slot().close());
     }
 
+    /// What was negotiated, or RabbitMQ's default before there was a connection. A publish needs 2 KiB less, for the broker adds headers.
     fn frame_max(&self) -> usize {
         let publishing = self.shared.publisher.slot();
         if publishing.is_known() { publishing.frame_max() } else { self.shared.consuming.frame_max() }

@@ -1,4 +1,4 @@
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lapin::message::BasicReturnMessage;
@@ -21,11 +21,15 @@ const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 /// a returned message belongs to.
 const CHANNELS: usize = 64;
 
+/// Room for what the broker adds to the headers, in bytes: a dead-letter hop with names of full length, or several with usual ones.
+const BROKER_HEADERS: usize = 2048;
+
 /// Publishes with confirms, on channels that are kept for the next publish.
 pub(super) struct Publisher {
     slot: Slot,
     turns: Semaphore,
-    idle: Mutex<Vec<Channel>>,
+    /// Each with the connection that it is on.
+    idle: Mutex<Vec<(Arc<Link>, Channel)>>,
 }
 
 /// A message as it is sent.
@@ -83,18 +87,22 @@ impl Publisher {
         Err(unavailable(reason))
     }
 
-    /// A header that does not fit into one frame would not be refused: the broker would break the connection over it.
+    /// Headers that do not fit into one frame are not refused by the broker: the connection breaks over them. So it does over those that
+    /// fit no more once the broker has added its own, which it does to a message that it delivers again or dead-letters: then at each
+    /// delivery.
     fn fits(&self, message: &Message) -> Result<(), String> {
-        let (length, limit) = (content_header_len(message), self.slot.frame_max());
-        if limit > 0 && length > limit {
+        let (length, frame_max) = (content_header_len(message), self.slot.frame_max());
+        let limit = frame_max - BROKER_HEADERS.min(frame_max / 16);
+        if frame_max > 0 && length > limit {
             return Err(format!(
-                "its properties and headers take {length} bytes, the connection's frames hold {limit} (`frame_max`)"
+                "its properties and headers take {length} bytes, there is room for {limit}: {frame_max} in a frame (`frame_max`), less \
+                 what the broker adds"
             ));
         }
         Ok(())
     }
 
-    async fn attempt(&self, link: &Link, envelope: &Envelope<'_>) -> Tried {
+    async fn attempt(&self, link: &Arc<Link>, envelope: &Envelope<'_>) -> Tried {
         let address = envelope.address;
         let channel = match self.channel(link).await {
             Ok(channel) => channel,
@@ -129,7 +137,7 @@ impl Publisher {
             }
         };
         used.0 = None;
-        self.keep(channel);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((Arc::clone(link), channel));
         Tried::Done(match answer {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) => Err(returned_error(&returned, address)),
@@ -144,12 +152,12 @@ impl Publisher {
     }
 
     /// An idle channel, or a new one.
-    async fn channel(&self, link: &Link) -> Result<Channel, String> {
+    async fn channel(&self, link: &Arc<Link>) -> Result<Channel, String> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             match idle {
-                Some(channel) if channel.status().connected() => return Ok(channel),
-                Some(_) => {}
+                Some((on, channel)) if Arc::ptr_eq(&on, link) && channel.status().connected() => return Ok(channel),
+                Some((_, channel)) => discard(channel),
                 None => break,
             }
         }
@@ -162,10 +170,6 @@ impl Publisher {
                 Err(no_answer("switching on confirms").to_string())
             }
         }
-    }
-
-    fn keep(&self, channel: Channel) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(channel);
     }
 }
 

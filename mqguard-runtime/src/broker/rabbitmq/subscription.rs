@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt};
-use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
+use lapin::options::{BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Consumer};
 use tokio::time::timeout;
 
 use super::acker::Acker;
-use super::connection::{Link, OPERATION_TIMEOUT, discard, no_answer};
+use super::connection::{Link, OPERATION_TIMEOUT, Slot, discard, no_answer};
 use super::convert::{short, to_message};
 use super::{declare, errors};
 use crate::broker::contract::{BrokerError, ConsumeRequest, Delivery, Receipt, Settle, Settlement, Subscription};
@@ -32,11 +32,13 @@ enum State {
 }
 
 impl RabbitMqSubscription {
-    pub(super) async fn start(link: Arc<Link>, request: &ConsumeRequest) -> Result<Self, BrokerError> {
+    pub(super) async fn start(slot: &Slot, request: &ConsumeRequest) -> Result<Self, BrokerError> {
         let ConsumeRequest { queue, tag, prefetch } = request;
         let name = short("the name of the queue", queue).map_err(BrokerError::Unsupported)?;
+        // The tag is for people to read: a long one is cut, at the start of a character.
+        let tag = &tag[..tag.floor_char_boundary(200)];
         let tag = short("the consumer's tag", &format!("{tag}-{:016x}", fastrand::u64(..))).map_err(BrokerError::Unsupported)?;
-        let channel = link.channel().await?;
+        let (link, channel) = slot.channel().await?;
         let started = async {
             // Per consumer: quorum queues do not know a limit for the whole channel.
             channel.basic_qos(*prefetch, BasicQosOptions { global: false }).await?;
@@ -123,19 +125,12 @@ impl Subscription for RabbitMqSubscription {
         if matches!(self.state, State::Open) {
             self.state = State::Ended(BrokerError::Unavailable("the subscription was cancelled".into()));
         }
-        let cancelled = async {
-            self.channel.basic_cancel(consumer.tag(), BasicCancelOptions { nowait: false }).await?;
-            // All is there already: after its answer to the cancellation the broker delivers nothing more.
-            while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
-                self.acker.settle(delivery.delivery_tag, Settlement::Return);
-            }
-            Ok::<_, lapin::Error>(())
-        };
-        match timeout(OPERATION_TIMEOUT, cancelled).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(BrokerError::Unavailable(self.link.state().reason(&error))),
-            Err(_) => Err(no_answer("cancelling a consumer")),
+        self.acker.cancel(consumer.tag()).await?;
+        // All is there already: after its answer to the cancellation the broker delivers nothing more.
+        while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
+            self.acker.settle(delivery.delivery_tag, Settlement::Return);
         }
+        Ok(())
     }
 
     async fn close(mut self: Box<Self>) -> Result<(), BrokerError> {

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use super::super::contract::StoreError;
-use super::script::{unexpected, word};
+use super::answer::{unexpected, word};
 
 const CURE: &str = "Set `maxmemory-policy noeviction` on the server, or use a server of its own for the records";
 

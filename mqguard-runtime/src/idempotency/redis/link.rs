@@ -8,8 +8,10 @@ use tokio::time::{Instant, timeout};
 
 use super::super::batch::Backend;
 use super::super::contract::StoreError;
-use super::error::of_server;
-use super::script::Call;
+use super::answer::{self, Answer};
+use super::entry::Entry;
+use super::error::{is_read_only, of_server};
+use super::script::{Call, Request};
 use super::target::Target;
 
 /// How long opening a connection may take, the login included.
@@ -82,21 +84,21 @@ impl Link {
         })
     }
 
-    async fn exchange(&mut self, calls: &[Call]) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
-        let mut pipeline = Pipeline::with_capacity(calls.len());
-        for call in calls {
-            pipeline.add_command(call.command(false));
+    async fn exchange(&mut self, requests: &[Request<'_>]) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+        let mut pipeline = Pipeline::with_capacity(requests.len());
+        for request in requests {
+            pipeline.add_command(request.command(false));
         }
         let mut answers: Vec<_> = self.send(&pipeline).await?.into_iter().map(Ok).collect();
 
         // A server that was restarted, or told to forget, has run nothing of these: they are sent again, the first of each with
         // its script.
-        let unknown: Vec<usize> = (0..calls.len()).filter(|&at| answers[at].as_ref().is_ok_and(is_no_script)).collect();
+        let unknown: Vec<usize> = (0..requests.len()).filter(|&at| answers[at].as_ref().is_ok_and(is_no_script)).collect();
         if !unknown.is_empty() {
             pipeline.clear();
             for (nth, &at) in unknown.iter().enumerate() {
-                let known = unknown[..nth].iter().any(|&earlier| calls[earlier].is_like(&calls[at]));
-                pipeline.add_command(calls[at].command(!known));
+                let known = unknown[..nth].iter().any(|&earlier| requests[earlier].is_like(&requests[at]));
+                pipeline.add_command(requests[at].command(!known));
             }
             match self.send(&pipeline).await {
                 Ok(values) => unknown.into_iter().zip(values).for_each(|(at, value)| answers[at] = Ok(value)),
@@ -109,23 +111,30 @@ impl Link {
 
 impl Backend for Link {
     type Question = Call;
-    type Answer = Value;
+    type Answer = Answer;
 
-    async fn answer(&mut self, calls: Vec<Call>) -> Vec<Result<Value, StoreError>> {
-        let answers = match self.exchange(&calls).await {
-            Ok(answers) => answers,
+    async fn answer(&mut self, calls: Vec<Call>) -> Vec<Result<Answer, StoreError>> {
+        // All claims and steps are one command; the rest, which is rare, follows.
+        let entries: Vec<&Entry> = calls.iter().filter_map(Call::entry).collect();
+        let batch = (!entries.is_empty()).then_some(Request::Batch(&entries));
+        let requests: Vec<Request<'_>> = batch.into_iter().chain(calls.iter().filter_map(Call::request)).collect();
+        let mut values = match self.exchange(&requests).await {
+            Ok(values) => values.into_iter(),
             Err(why) => return calls.iter().map(|_| Err(why.clone())).collect(),
         };
-        let read_only = |answer: &Result<Value, _>| matches!(answer, Ok(Value::ServerError(error)) if error.code() == "READONLY");
-        if answers.iter().any(read_only) {
+        let batch = if entries.is_empty() { None } else { values.next() };
+        let mut of_entries = batch.map(|value| answer::of_batch(&entries, value)).into_iter().flatten();
+        let mut of_others = requests.iter().filter(|request| !request.is_batch()).zip(values).map(answer::of_other);
+        let mut next = |call: &Call| match call {
+            Call::Record(_) => of_entries.next(),
+            Call::Ping(_) | Call::Config(_) => of_others.next(),
+        };
+        let answers: Vec<_> = calls.iter().map(|call| next(call).unwrap_or_else(|| Err(answer::missing()))).collect();
+        if answers.iter().filter_map(|answer| answer.as_ref().err()).any(is_read_only) {
             // The master has become a replica: its name may stand for another server by now.
             self.open = None;
         }
-        let one = |(call, answer): (&Call, Result<Value, _>)| match answer? {
-            Value::ServerError(error) => Err(of_server(call.key(), &error)),
-            value => Ok(value),
-        };
-        calls.iter().zip(answers).map(one).collect()
+        answers
     }
 }
 

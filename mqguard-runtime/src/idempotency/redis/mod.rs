@@ -1,5 +1,7 @@
 //! Records on a Redis server.
 
+mod answer;
+mod entry;
 mod error;
 mod eviction;
 mod link;
@@ -10,6 +12,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use self::answer::{Answer, unexpected};
+use self::entry::Entry;
 use self::link::Link;
 use self::script::Call;
 use self::target::Target;
@@ -19,14 +23,17 @@ use super::invalid_url::InvalidUrl;
 
 /// Keeps the records on a Redis server (5.0 or later, or one that speaks its protocol).
 ///
-/// A record is the hash `mq:dedup:` + md5 of the identity, which always has an expiry; each step is one atomic script. What
-/// concurrent callers ask travels together over one connection. The server must not evict records (`maxmemory-policy noeviction`):
-/// [`warnings`](Store::warnings) tells when it can. It must be one server, with or without replicas, not a Redis Cluster.
+/// A record is the string `mq:dedup:` + md5 of the identity, which always has an expiry. What concurrent callers ask is one atomic
+/// script, at most some hundred questions of it, over one connection. The server must not evict records (`maxmemory-policy
+/// noeviction`): [`warnings`](Store::warnings) tells when it can. It must be one server, with or without replicas, not a Redis
+/// Cluster.
+///
+/// A record tells owner, state, for how many milliseconds it is kept and leased since it was written, turn, crashes (and the letter
+/// that is owed, with its error), and of which consumer, key and message id it is:
 ///
 /// ```text
-/// > HGETALL mq:dedup:0cc175b9c0f1b6a831c399e269772661
-/// consumer order.process    key 42    message_id 0193f9a2-...
-/// state processing    turn 0.1    owner 8f3e...    lease_until 1764547200000    crashes 0
+/// > GET mq:dedup:0cc175b9c0f1b6a831c399e269772661
+/// 8f3e... processing kept=86400000 lease=60000 turn=0.1 crashes=0 ["order.process","42","0193f9a2-..."]
 /// ```
 pub struct RedisStore {
     target: Target,
@@ -59,11 +66,17 @@ impl fmt::Debug for RedisStore {
 #[async_trait]
 impl Store for RedisStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
-        script::claimed(&self.batcher.ask(Call::claim(request)).await?)
+        match self.batcher.ask(Call::Record(Entry::claim(request))).await? {
+            Answer::Claim(claim) => Ok(claim),
+            other => Err(unexpected(&other)),
+        }
     }
 
     async fn settle(&self, hold: &Hold, step: &Step) -> Result<Settled, StoreError> {
-        script::settled(&self.batcher.ask(Call::settle(hold, step)).await?)
+        match self.batcher.ask(Call::Record(Entry::settle(hold, step))).await? {
+            Answer::Settled(settled) => Ok(settled),
+            other => Err(unexpected(&other)),
+        }
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -73,7 +86,8 @@ impl Store for RedisStore {
     async fn warnings(&self) -> Result<Vec<String>, StoreError> {
         let server = self.target.to_string();
         match self.batcher.ask(Call::Config("maxmemory*")).await {
-            Ok(value) => Ok(eviction::warning(&server, &value)?.into_iter().collect()),
+            Ok(Answer::Other(value)) => Ok(eviction::warning(&server, &value)?.into_iter().collect()),
+            Ok(other) => Err(unexpected(&other)),
             Err(StoreError::Refused(why)) => {
                 // Unless it is the login that was refused.
                 self.ping().await?;
