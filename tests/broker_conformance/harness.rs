@@ -15,7 +15,7 @@ use tokio::time::timeout;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long nothing may happen to be taken for never. A broker answers within a few milliseconds.
-const QUIET: Duration = Duration::from_millis(300);
+const QUIET: Duration = Duration::from_millis(500);
 
 /// Both types: what a test does with queues has to work with either.
 pub const BOTH: [QueueType; 2] = [QueueType::Quorum, QueueType::Classic];
