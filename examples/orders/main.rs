@@ -36,8 +36,7 @@ async fn process_order(order: Order, attempt: Attempt, tally: State<Tally>) -> R
     if attempt.retries < order.failures() {
         return Err(OrderError::PaymentUnavailable);
     }
-    tally.charge(&order);
-    Ok(())
+    Ok(tally.charge(&order)?)
 }
 
 #[derive(Debug, thiserror::Error, RetryableError)]
@@ -48,6 +47,9 @@ enum OrderError {
     #[error("nothing to charge for order {0}")]
     #[fatal]
     NothingToCharge(u64),
+    #[error("the ledger cannot be written")]
+    #[retryable]
+    Ledger(#[from] std::io::Error),
 }
 
 #[derive(Parser)]
@@ -71,15 +73,21 @@ struct Options {
     /// End when this many orders have ended, in success or as dead letters.
     #[arg(long, value_name = "N", requires = "consume_only")]
     expect: Option<u64>,
+    /// A file to which each charge is appended: order, CDs, cents.
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
     /// The summary as one line of JSON.
     #[arg(long)]
     json: bool,
 }
 
+/// What is logged when `RUST_LOG` says nothing: what keeps it from working, but not each dead letter.
+const LOGGED: &str = "error,mqguard_runtime::broker=warn,mqguard_runtime::consumer::worker=warn";
+
 #[tokio::main]
 async fn main() -> ExitCode {
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "error".into()))
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| LOGGED.into()))
         .with_writer(std::io::stderr)
         .init();
     match run(&Options::parse()).await {
@@ -97,7 +105,7 @@ type Problem = Box<dyn std::error::Error>;
 /// Does what the options say; returns whether the totals add up.
 async fn run(options: &Options) -> Result<bool, Problem> {
     let orders = input::read(options.input.as_deref())?;
-    let tally = Tally::default();
+    let tally = Tally::new(options.ledger.as_deref())?;
     let started = Instant::now();
     let work = async {
         match (options.publish_only, options.consume_only) {
@@ -142,10 +150,16 @@ async fn publish_only(options: &Options, orders: Vec<Order>, tally: &Tally) -> R
 async fn consume_only(options: &Options, tally: &Tally) -> Result<bool, Problem> {
     let running = guard(options, tally)?.start().await?;
     let enough = |counts: &Counts| options.expect.is_some_and(|expected| counts.ended() >= expected);
-    wait_or_stop(tally.wait_for(enough)).await?;
-    // Repeats of the last orders may still be on their way.
-    tally.wait_until_quiet(Duration::from_millis(500)).await;
-    running.shutdown().await?;
+    let work = wait_or_stop(async {
+        tally.wait_for(enough).await;
+        // Repeats of the last orders may still be on their way.
+        tally.wait_until_quiet(Duration::from_millis(500)).await;
+    });
+    let worked = tokio::select! {
+        worked = work => worked,
+        failed = running.failed() => failed.map_err(Into::into),
+    };
+    shut_down(running, worked).await?;
     Ok(options.expect.is_none_or(|expected| tally.counts().ended() == expected))
 }
 

@@ -1,6 +1,9 @@
 //! What has happened so far.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mqguard::{Event, EventKind, Reason};
@@ -9,9 +12,10 @@ use tokio::sync::watch;
 use super::input::{EXHAUSTED, NOTHING_TO_CHARGE, Order, Totals};
 
 /// Counts what the handler charges and what the guard tells. Clones share the counts.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Tally {
     counts: Arc<Mutex<Counts>>,
+    ledger: Option<Arc<File>>,
     changed: watch::Sender<()>,
 }
 
@@ -33,6 +37,14 @@ impl Counts {
 }
 
 impl Tally {
+    /// Counts from zero; appends charges to the ledger, if there is one.
+    pub fn new(ledger: Option<&Path>) -> Result<Self, String> {
+        let open = |path: &Path| File::options().create(true).append(true).open(path);
+        let ledger =
+            ledger.map(|path| open(path).map(Arc::new).map_err(|error| format!("{}: {error}", path.display()))).transpose()?;
+        Ok(Self { counts: Arc::default(), ledger, changed: watch::Sender::default() })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -42,10 +54,15 @@ impl Tally {
     }
 
     /// The effect of the handler: charges an order.
-    pub fn charge(&self, order: &Order) {
+    pub fn charge(&self, order: &Order) -> std::io::Result<()> {
+        if let Some(ledger) = &self.ledger {
+            // In one piece: several processes may share the file.
+            (&**ledger).write_all(format!("{},{},{}\n", order.order_id, order.cds, order.amount_cents).as_bytes())?;
+        }
         let mut counts = self.lock();
         counts.totals.cds += order.cds;
         counts.totals.amount_cents += order.amount_cents;
+        Ok(())
     }
 
     pub fn published(&self, repeat: bool) {

@@ -15,6 +15,7 @@ use proc_macro::TokenStream;
 /// Makes an `async fn` a consumer of a queue.
 ///
 /// ```
+/// # use mq as mqguard;
 /// use mqguard::{RetryableError, consumer};
 /// use serde::Deserialize;
 ///
@@ -48,7 +49,8 @@ use proc_macro::TokenStream;
 ///
 /// It stays what it is: it can be called, tested and documented as before. The macro adds a type of the same name that implements
 /// `Consumer`; that is what `Guard::consumer::<process_order>()` registers. A consumer that nobody registers is reported by the compiler
-/// as never used (as "enum `process_order`", the type that the macro adds).
+/// as never used (the function, and "enum `process_order`", the type that the macro adds). Links in the documentation say which of the
+/// two they mean: ``[`process_order`](fn@process_order)``.
 ///
 /// - It is an `async fn`, not generic, outside of any `impl`.
 /// - The first parameter is the message: a type that implements `serde::Deserialize`, `Raw` for the undecoded body, or `DeadLetter`.
@@ -182,16 +184,23 @@ pub fn consumer(args: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes an `async fn` a consumer of dead letters.
 ///
 /// ```
-/// use mqguard::{Raw, consumer, dead_letter_consumer};
+/// # use mq as mqguard;
+/// use mqguard::{DeadLetter, consumer, dead_letter_consumer};
+/// use serde::Deserialize;
+///
+/// #[derive(Debug, Deserialize)]
+/// struct Order {
+///     order_id: u64,
+/// }
 ///
 /// #[consumer(queue = "order.process", dlq = "dlq.order.process")]
-/// async fn process_order(order: Raw) {
-///     let _ = order;
+/// async fn process_order(order: Order) {
+///     println!("{}", order.order_id);
 /// }
 ///
 /// #[dead_letter_consumer(queue = "dlq.order.process", of = process_order)]
-/// async fn record(letter: Raw) {
-///     let _ = letter;
+/// async fn record(letter: DeadLetter<Order>) {
+///     println!("{letter:?}");
 /// }
 /// ```
 ///
@@ -216,6 +225,7 @@ pub fn dead_letter_consumer(args: TokenStream, item: TokenStream) -> TokenStream
 /// Says of each variant of an error whether it is worth a retry.
 ///
 /// ```
+/// # use mq as mqguard;
 /// use std::time::Duration;
 ///
 /// use mqguard::{Retry, RetryableError};

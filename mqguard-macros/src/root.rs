@@ -7,8 +7,8 @@ use syn::Path;
 
 use crate::diag::Sink;
 
-/// The path of the crate: as the user names it, else as the package imports it.
-pub(crate) fn find(named: Option<&Path>, sink: &mut Sink) -> TokenStream {
+/// The path of the crate: as the user names it, else as the package imports it. `naming` is how one names it.
+pub(crate) fn find(named: Option<&Path>, naming: &str, sink: &mut Sink) -> TokenStream {
     if let Some(path) = named {
         return path.to_token_stream();
     }
@@ -18,8 +18,10 @@ pub(crate) fn find(named: Option<&Path>, sink: &mut Sink) -> TokenStream {
             quote!(::#name)
         }
         Err(Error::CrateNotFound { .. }) => {
-            let message = "this package does not depend on `mqguard`: run `cargo add mqguard`, \
-                           or name the crate that re-exports it with `crate = path::to::mqguard`";
+            let message = format!(
+                "this package does not depend on `mqguard`: run `cargo add mqguard`, \
+                 or name the crate that re-exports it, `{naming}`"
+            );
             sink.error(Span::call_site(), message);
             quote!(::mqguard)
         }

@@ -1,5 +1,5 @@
 //! What the cases share.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::struct_field_names)]
 
 use mqguard::RetryableError;
 

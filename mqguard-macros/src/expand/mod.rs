@@ -50,7 +50,7 @@ fn annotated(attribute: &Attribute, args: TokenStream, item: &TokenStream) -> To
 fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &mut Sink) -> TokenStream {
     let place = (!args.is_empty()).then(|| Place::of_syntax(&args));
     let args = (attribute.read)(args, sink);
-    let root = root::find(args.root.value(), sink);
+    let root = root::find(args.root.value(), "crate = path::to::mqguard", sink);
     let Some(function) = function(attribute, item, sink) else {
         return name_of(item).map_or_else(TokenStream::new, |name| fallback::consumer(&name, None, &root));
     };
@@ -104,7 +104,7 @@ pub(crate) fn retryable_error(input: TokenStream) -> TokenStream {
     };
     let mut sink = Sink::default();
     let checked = classes::error_type(&input, &mut sink);
-    let root = root::find(checked.root.as_ref(), &mut sink);
+    let root = root::find(checked.root.as_ref(), "#[retryable(crate = path::to::mqguard)]", &mut sink);
     let wiring = if sink.is_empty() && checked.complete {
         retryable_error::expand(&checked.error, &root)
     } else {

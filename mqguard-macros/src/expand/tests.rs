@@ -1,5 +1,7 @@
 //! What the macros make of an item, as text.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use proc_macro2::TokenStream;
 use syn::{Item, ItemEnum, ItemFn, ItemImpl};
 

@@ -173,7 +173,8 @@ mod tests {
         {
             assert!(parse(text).is_err(), "{text}");
         }
-        assert_eq!(parse("30000").unwrap_err(), "has no unit: write \"30000s\" for seconds, \"30000ms\" for milliseconds");
+        let message = "has no unit: write \"30000s\" for seconds, \"30000ms\" for milliseconds";
+        assert_eq!(parse("30000"), Err(message.to_owned()));
     }
 
     #[test]

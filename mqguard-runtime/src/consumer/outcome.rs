@@ -5,7 +5,7 @@ use crate::retry::{Retry, RetryableError};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What a consumer can return: `Result<(), E>` where `E` derives [`RetryableError`](macro@crate::RetryableError), or `()`.
+/// What a consumer can return: `Result<(), E>` where `E` derives [`RetryableError`], or `()`.
 #[diagnostic::on_unimplemented(
     message = "a consumer cannot return `{Self}`",
     label = "not the outcome of a message",

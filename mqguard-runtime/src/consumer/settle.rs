@@ -133,7 +133,7 @@ impl Pipeline {
         match self.courier.deliver(Destination::DeadLetters, &message, receipt, [&lost, &self.stop.force]).await {
             Ok(()) => {}
             Err(GaveUp) if lost.is_cancelled() => return self.hand_back_later(flight, Duration::ZERO).await,
-            Err(GaveUp) => return self.give_back(flight),
+            Err(GaveUp) => return self.leave_letter(flight).await,
         }
         let reason = death.reason();
         match self.record(&flight, Step::Lettered).await {
@@ -202,15 +202,25 @@ impl Pipeline {
 
     /// Back to the queue at once. The claim is given back first, so that whoever gets the delivery need not wait for its lease.
     pub(crate) async fn hand_back_now(&self, flight: InFlight) {
-        if let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) {
-            let step = Step::Release { next: Progress::read(&flight.delivery.message.headers).turn() };
-            match tokio::time::timeout(Duration::from_secs(1), ledger.settle(kept, &step)).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: {error}"),
-                Err(_) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: no answer in time"),
-            }
-        }
+        let next = Progress::read(&flight.delivery.message.headers).turn();
+        self.let_go(&flight, Step::Release { next }).await;
         self.give_back(flight);
+    }
+
+    /// Back to the queue with the letter still owed. Whoever gets the delivery sends it at once: the lease on it ends here.
+    async fn leave_letter(&self, flight: InFlight) {
+        self.let_go(&flight, Step::Renew { lease: Duration::ZERO }).await;
+        self.give_back(flight);
+    }
+
+    /// Gives a claim back before its time, if the store answers.
+    async fn let_go(&self, flight: &InFlight, step: Step) {
+        let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return };
+        match tokio::time::timeout(Duration::from_secs(1), ledger.settle(kept, &step)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: {error}"),
+            Err(_) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: no answer in time"),
+        }
     }
 
     fn give_back(&self, flight: InFlight) {

@@ -4,7 +4,7 @@ use crate::broker::{HeaderValue, Headers, Message};
 use crate::retry::{LONGEST_KIND, cut_text};
 use crate::wire;
 
-/// The longest error text, and the longest text of one source, in bytes.
+/// The longest error text, and the longest text of one source and of one attempt, in bytes.
 const LONGEST_ERROR: usize = 4096;
 const LONGEST_SOURCE: usize = 1024;
 /// The longest chain of sources.

@@ -1,8 +1,7 @@
 #![deny(warnings)]
 #![allow(clippy::unused_unit)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::consumer;
 use shop::{Order, OrderError, register};
@@ -40,7 +39,7 @@ async fn five(_order: Order) -> Result<(), std::convert::Infallible> {
 #[consumer(queue = "q")]
 async fn six(_order: Order) -> () {}
 
-fn main() {
+pub(crate) fn main() {
     register::<one>();
     register::<two>();
     register::<three>();

@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{Retry, consumer};
 use shop::{Order, register};
@@ -37,7 +36,7 @@ async fn three(_order: Order) -> Result<(), Box<dyn std::error::Error + Send + S
     Ok(())
 }
 
-fn main() {
+pub(crate) fn main() {
     register::<one>();
     register::<two>();
     register::<three>();

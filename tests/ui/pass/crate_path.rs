@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use shop::{Order, register};
 
@@ -13,7 +12,7 @@ mod company {
     pub use mqguard as mq;
 }
 
-#[company::mq::consumer(queue = "q", crate = crate::company::mq)]
+#[company::mq::consumer(queue = "q", crate = self::company::mq)]
 async fn one(_order: Order) {}
 
 #[company::messaging::mqguard::consumer(queue = "q", idempotent(store = "memory", key = "order_id"), crate = company::messaging::mqguard)]
@@ -38,7 +37,7 @@ enum Failure {
 #[allow(dead_code)]
 struct Alone;
 
-fn main() {
+pub(crate) fn main() {
     register::<one>();
     register::<two>();
     register::<three>();

@@ -1,4 +1,5 @@
 #![deny(warnings, clippy::pedantic)]
+#![allow(clippy::unused_async, clippy::duration_suboptimal_units)]
 
 use std::time::{Duration, SystemTime};
 
@@ -29,7 +30,11 @@ enum OrderError {
     Io(#[from] std::io::Error),
     #[error("marked")]
     #[retryable(inherit)]
-    Marked { code: u8, #[source] cause: std::fmt::Error },
+    Marked {
+        code: u8,
+        #[source]
+        cause: std::fmt::Error,
+    },
     #[error("named")]
     #[retryable(inherit)]
     Named { code: u8, source: std::fmt::Error },
@@ -60,7 +65,7 @@ enum ByDefault {
 #[derive(RetryableError)]
 #[fatal]
 enum FatalByDefault {
-    Wrong(u8),
+    Wrong(#[allow(dead_code)] u8),
     #[retryable]
     Late,
 }
@@ -68,7 +73,7 @@ enum FatalByDefault {
 #[derive(RetryableError)]
 enum Nothing {}
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(OrderError::Throttled { retry_after: Duration::from_secs(7) }.retry(), Retry::After(Duration::from_secs(7)));
     assert_eq!(OrderError::Closed { opens: None }.retry(), Retry::Retryable);
     assert!(matches!(OrderError::Closed { opens: Some(SystemTime::now() + Duration::from_secs(60)) }.retry(), Retry::Later(_)));

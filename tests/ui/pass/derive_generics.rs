@@ -1,4 +1,5 @@
 #![deny(warnings, clippy::pedantic)]
+#![allow(clippy::unused_async, clippy::duration_suboptimal_units)]
 #![allow(dead_code)]
 
 use std::error::Error;
@@ -48,7 +49,7 @@ where
 
 struct NotClassified;
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(E1::<std::fmt::Error, 2>::A(std::fmt::Error).retry(), Retry::Fatal);
     assert_eq!(E1::<std::fmt::Error, 2>::B([0; 2]).retry(), Retry::Fatal);
     assert_eq!(E2::A(std::fmt::Error).retry(), Retry::Fatal);

@@ -1,4 +1,5 @@
 #![deny(warnings, clippy::pedantic)]
+#![allow(clippy::unused_async, clippy::duration_suboptimal_units)]
 
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ struct Named {
     inner: std::fmt::Error,
 }
 
-fn main() {
+pub(crate) fn main() {
     assert_eq!(Unit.retry(), Retry::Retryable);
     assert_eq!(Tuple(0).retry(), Retry::Fatal);
     assert_eq!(Waiting { wait: Duration::from_secs(2) }.retry(), Retry::After(Duration::from_secs(2)));

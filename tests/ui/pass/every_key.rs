@@ -1,7 +1,7 @@
 #![deny(warnings, clippy::pedantic)]
+#![allow(clippy::unused_async, clippy::duration_suboptimal_units)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{Precheck, Retry, consumer};
 use shop::{Order, register};
@@ -40,6 +40,7 @@ async fn still_wanted(order: &Order) -> Precheck {
     if order.order_id > 0 { Precheck::Proceed } else { Precheck::Skip }
 }
 
+#[allow(clippy::ptr_arg)]
 fn class(error: &String) -> Retry {
     if error.is_empty() { Retry::Fatal } else { Retry::Retryable }
 }
@@ -50,7 +51,7 @@ async fn scheduled(_order: Order) {}
 #[consumer(queue = "q", dlq = "d", retry(schedule = ["0s", "1s"], max = 10, jitter = 1), idempotent(store = "memory", key = "order_id", identity = "key"))]
 async fn repeated(_order: Order) {}
 
-fn main() {
+pub(crate) fn main() {
     register::<f>();
     register::<scheduled>();
     register::<repeated>();

@@ -1,12 +1,11 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::consumer;
 use shop::{Order, OrderError, register};
 
-fn main() {
+pub(crate) fn main() {
     #[consumer(queue = "q")]
     async fn local(_order: Order) -> Result<(), OrderError> {
         Ok(())

@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::consumer;
 use serde::Deserialize;
@@ -50,7 +49,7 @@ async fn by_borrowed(_ids: Ids) {}
 #[consumer(queue = "q", idempotent(store = "memory", key = optional))]
 async fn by_optional(_ids: Ids) {}
 
-fn main() {
+pub(crate) fn main() {
     register::<one>();
     register::<two>();
     register::<three>();

@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{RetryableError, consumer};
 use shop::{Order, register};
@@ -33,7 +32,7 @@ enum Failure {
     New,
 }
 
-fn main() {
+pub(crate) fn main() {
     register::<allowed>();
     register::<expected>();
     register::<Old>();

@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{Context, Precheck, RetryableError, State, consumer};
 use shop::{Db, Order, OrderError, register};
@@ -51,7 +50,7 @@ async fn wanted(_order: &Order) -> Precheck {
     Precheck::Proceed
 }
 
-fn main() {
+pub(crate) fn main() {
     register::<created>();
     register::<deleted>();
     register::<made_here>();

@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{consumer, dead_letter_consumer};
 use shop::{Order, register};
@@ -21,7 +20,7 @@ mod other {
 #[dead_letter_consumer(queue = "dlq", of = other::first)]
 async fn letters(_letter: mqguard::Raw) {}
 
-fn main() {
+pub(crate) fn main() {
     register::<first>();
     register::<second>();
     register::<other::first>();

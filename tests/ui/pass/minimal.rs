@@ -1,7 +1,7 @@
 #![deny(warnings, clippy::pedantic)]
+#![allow(clippy::unused_async, clippy::duration_suboptimal_units)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::consumer;
 use shop::{Order, OrderError, register};
@@ -14,7 +14,7 @@ async fn f(_order: Order) -> Result<(), OrderError> {
 #[consumer(queue = "q")]
 async fn nothing_returned(_order: Order) {}
 
-fn main() {
+pub(crate) fn main() {
     register::<f>();
     register::<nothing_returned>();
 }

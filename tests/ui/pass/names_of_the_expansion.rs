@@ -1,8 +1,7 @@
 #![deny(warnings)]
 #![allow(non_upper_case_globals)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{Context, Precheck, State, consumer};
 use shop::{Db, Order, register};
@@ -46,7 +45,7 @@ mod with_constants {
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     register::<run>();
     register::<check>();
     register::<business_key>();

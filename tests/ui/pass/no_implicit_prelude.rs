@@ -44,7 +44,7 @@ async fn letters(_letter: ::mqguard::Raw) {}
 
 fn register<C: ::mqguard::Consumer>() {}
 
-fn main() {
+pub(crate) fn main() {
     register::<f>();
     register::<letters>();
 }

@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::consumer;
 use shop::{Order, OrderError, register};
@@ -27,7 +26,7 @@ same! {
 #[consumer(queue="q",dlq="d",retry(max=3,delay="1s",factor=2,),idempotent(store="memory",),bind(exchange="x",routing_key="#",),)]
 async fn dense(_order:Order)->Result<(),OrderError>{Ok(())}
 
-fn main() {
+pub(crate) fn main() {
     register::<f>();
     register::<dense>();
 }

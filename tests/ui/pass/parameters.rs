@@ -1,7 +1,7 @@
 #![deny(warnings, clippy::pedantic)]
+#![allow(clippy::unused_async, clippy::duration_suboptimal_units)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{Attempt, Context, Effects, Extract, Failure, Headers, Raw, State, consumer};
 use shop::{Db, Order, OrderError, register};
@@ -54,7 +54,7 @@ async fn collected((order, name): (Order, String), _more: State<Vec<(u8, [u16; 2
 #[consumer(queue = "q")]
 async fn with_attributes(#[allow(unused_variables)] order: Order) {}
 
-fn main() {
+pub(crate) fn main() {
     register::<everything>();
     register::<destructured>();
     register::<mutable>();

@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{Precheck, consumer};
 use shop::{Order, OrderError, register};
@@ -33,7 +32,7 @@ mod checks {
 #[consumer(queue = "q", precheck = checks::plain)]
 async fn one(_order: Order) {}
 
-#[consumer(queue = "q", precheck = crate::checks::fallible)]
+#[consumer(queue = "q", precheck = self::checks::fallible)]
 async fn two(_order: Order) {}
 
 #[consumer(queue = "q", precheck = checks::generic::<Order>)]
@@ -42,7 +41,7 @@ async fn three(_order: Order) {}
 #[consumer(queue = "q", precheck = checks::Checks::method)]
 async fn four(_order: Order) {}
 
-fn main() {
+pub(crate) fn main() {
     register::<one>();
     register::<two>();
     register::<three>();

@@ -1,8 +1,7 @@
 #![deny(unused)]
 #![allow(non_camel_case_types)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ enum Failure {
     r#async,
 }
 
-fn main() {
+pub(crate) fn main() {
     register::<r#type>();
     register::<r#move>();
     let _ = Failure::r#async;

@@ -1,8 +1,7 @@
 #![deny(warnings)]
 #![allow(non_snake_case)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use shop::{Order, OrderError, register};
 
@@ -72,7 +71,7 @@ enum Failure {
     Never,
 }
 
-fn main() {
+pub(crate) fn main() {
     register::<f>();
     register::<classified>();
     register::<letters>();

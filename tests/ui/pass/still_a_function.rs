@@ -1,7 +1,6 @@
 #![deny(warnings)]
 
-#[path = "../shop.rs"]
-mod shop;
+use super::shop;
 
 use mqguard::{Attempt, consumer};
 use shop::{Order, OrderError, register};
@@ -16,7 +15,7 @@ async fn by_hand(order: Order) -> Result<(), OrderError> {
     pointer(order, Attempt::default()).await
 }
 
-fn main() {
+pub(crate) fn main() {
     register::<f>();
     let _ = by_hand;
 }

@@ -1,11 +1,9 @@
 //! Consumers of a library.
 
 #![deny(warnings, missing_docs, unused_qualifications, clippy::pedantic)]
+#![allow(clippy::unused_async)]
 
-#[path = "../shop.rs"]
-#[allow(missing_docs)]
-mod shop;
-
+use super::shop;
 
 /// Orders.
 pub mod orders {
@@ -27,7 +25,7 @@ pub mod orders {
     }
 
     #[mqguard::consumer(queue = "q")]
-    pub(in crate::orders) async fn of_the_module(order: Order) {
+    pub(in crate::visibility_and_docs::orders) async fn of_the_module(order: Order) {
         let _ = order;
     }
 
@@ -42,10 +40,11 @@ pub mod orders {
     /// Registers what is private here.
     pub fn register() {
         super::shop::register::<of_the_module>();
+        super::shop::register::<with_attributes>();
     }
 }
 
-fn main() {
+pub(crate) fn main() {
     shop::register::<orders::process>();
     shop::register::<orders::of_the_crate>();
     orders::register();
