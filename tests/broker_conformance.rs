@@ -22,6 +22,9 @@ mod publish;
 mod rabbitmq_only;
 #[path = "broker_conformance/routing.rs"]
 mod routing;
+#[cfg(feature = "rabbitmq")]
+#[path = "broker_conformance/server.rs"]
+mod server;
 #[path = "broker_conformance/settle.rs"]
 mod settle;
 #[cfg(feature = "rabbitmq")]
@@ -46,7 +49,7 @@ macro_rules! conformance {
                 $(#[tokio::test]
                 #[ignore = "needs RabbitMQ: cargo xtask test"]
                 async fn $test() {
-                    crate::harness::rabbitmq(crate::$subject::$test).await;
+                    crate::server::rabbitmq(crate::$subject::$test).await;
                 })+
             })+
         }

@@ -1,24 +1,21 @@
 //! What every part of the suite stands on.
 
-use std::panic::resume_unwind;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use mqguard::broker::{
-    Address, Binding, Broker, BrokerError, ConsumeRequest, DeadLetterTarget, DeclareMode, Delivery, Exchange, ExchangeKind,
-    HeaderValue, Headers, MemoryBroker, Message, Queue, QueueType, Settlement, Subscription, Topology,
+    Address, Binding, Broker, ConsumeRequest, DeadLetterTarget, DeclareMode, Delivery, Exchange, ExchangeKind, HeaderValue,
+    Headers, MemoryBroker, Message, Queue, QueueType, Settlement, Subscription, Topology,
 };
-use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 /// How long something that has to happen may take.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long nothing may happen to be taken for never. A broker answers within a few milliseconds.
-const QUIET: Duration = Duration::from_millis(300);
+const QUIET: Duration = Duration::from_millis(500);
 
 /// Both types: what a test does with queues has to work with either.
 pub const BOTH: [QueueType; 2] = [QueueType::Quorum, QueueType::Classic];
@@ -27,8 +24,9 @@ pub const BOTH: [QueueType; 2] = [QueueType::Quorum, QueueType::Classic];
 pub struct Bench {
     pub broker: Arc<dyn Broker>,
     prefix: String,
-    queues: Mutex<Vec<String>>,
-    exchanges: Mutex<Vec<String>>,
+    /// What to delete at the end.
+    pub queues: Mutex<Vec<String>>,
+    pub exchanges: Mutex<Vec<String>>,
 }
 
 impl Bench {
@@ -100,8 +98,9 @@ impl Bench {
         Consumer(within(self.broker.consume(request)).await.unwrap())
     }
 
+    #[cfg(feature = "rabbitmq")]
     /// Consumes a queue that may not be there.
-    pub async fn try_consume(&self, queue: &str) -> Result<Consumer, BrokerError> {
+    pub async fn try_consume(&self, queue: &str) -> Result<Consumer, mqguard::broker::BrokerError> {
         let request = ConsumeRequest { queue: queue.into(), tag: "conformance".into(), prefetch: 10 };
         within(self.broker.consume(request)).await.map(Consumer)
     }
@@ -161,8 +160,9 @@ impl Consumer {
         }
     }
 
+    #[cfg(feature = "rabbitmq")]
     /// Waits for the end of the subscription and tells why it ended.
-    pub async fn ended(&mut self) -> BrokerError {
+    pub async fn ended(&mut self) -> mqguard::broker::BrokerError {
         loop {
             match within(self.0.next()).await {
                 Ok(delivery) => drop(delivery),
@@ -171,6 +171,7 @@ impl Consumer {
         }
     }
 
+    #[cfg(feature = "rabbitmq")]
     pub fn into_inner(self) -> Box<dyn Subscription> {
         self.0
     }
@@ -214,67 +215,4 @@ pub fn death(headers: &Headers, index: usize) -> &Headers {
 pub async fn memory(test: impl AsyncFn(&Bench) + 'static) {
     let bench = Bench::new(Arc::new(MemoryBroker::new()));
     test(&bench).await;
-}
-
-/// Tests that disturb the whole server write-lock this, all others read-lock it.
-#[cfg(feature = "rabbitmq")]
-static SERVER: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
-
-/// As [`rabbitmq`], with the server to itself.
-#[cfg(feature = "rabbitmq")]
-pub async fn rabbitmq_alone(test: impl AsyncFn(&Bench) + 'static) {
-    let _server = SERVER.write().await;
-    on_rabbitmq(test).await;
-}
-
-/// Runs a part of the suite on RabbitMQ, and removes what it leaves behind whether it succeeds or not.
-#[cfg(feature = "rabbitmq")]
-pub async fn rabbitmq(test: impl AsyncFn(&Bench) + 'static) {
-    let _server = SERVER.read().await;
-    on_rabbitmq(test).await;
-}
-
-#[cfg(feature = "rabbitmq")]
-async fn on_rabbitmq(test: impl AsyncFn(&Bench) + 'static) {
-    let broker = rabbitmq_broker();
-    let bench = Rc::new(Bench::new(Arc::new(broker.clone())));
-    let local = LocalSet::new();
-    let running = Rc::clone(&bench);
-    let result = local.run_until(async { tokio::task::spawn_local(async move { test(&running).await }).await }).await;
-    let queues = bench.queues.lock().unwrap().clone();
-    for queue in queues {
-        drop(broker.delete_queue(&queue).await);
-    }
-    let exchanges = bench.exchanges.lock().unwrap().clone();
-    for exchange in exchanges {
-        drop(broker.delete_exchange(&exchange).await);
-    }
-    broker.close().await;
-    if let Err(failed) = result {
-        resume_unwind(failed.into_panic());
-    }
-}
-
-/// The server that the tests run on.
-#[cfg(feature = "rabbitmq")]
-pub fn rabbitmq_url() -> String {
-    std::env::var("MQGUARD_TEST_RABBITMQ")
-        .expect("MQGUARD_TEST_RABBITMQ is set to the URL of a RabbitMQ server: `cargo xtask test` does so")
-}
-
-#[cfg(feature = "rabbitmq")]
-pub fn rabbitmq_broker() -> mqguard::broker::RabbitMq {
-    mqguard::broker::RabbitMq::new(&rabbitmq_url()).unwrap()
-}
-
-/// Runs `rabbitmqctl` against the server that the tests run on, and tells what it printed.
-#[cfg(feature = "rabbitmq")]
-pub async fn rabbitmqctl<const N: usize>(arguments: [&str; N]) -> String {
-    let program = std::env::var("MQGUARD_TEST_RABBITMQ_CTL").expect(
-        "MQGUARD_TEST_RABBITMQ_CTL is set to a `rabbitmqctl` for the server of MQGUARD_TEST_RABBITMQ: `cargo xtask test` does so",
-    );
-    let output = tokio::process::Command::new(program).args(arguments).output().await.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "rabbitmqctl {arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
-    text
 }

@@ -45,7 +45,15 @@ pub(super) fn connecting(error: &lapin::Error) -> BrokerError {
         // A virtual host that is down, or has its share of connections, lets us in later.
         Some((_, text)) if text.contains("is down") || text.contains("limit") => BrokerError::Unavailable(reason(error)),
         Some((code::ACCESS_REFUSED | code::NOT_ALLOWED | code::INVALID_PATH, _)) => BrokerError::Refused(reason(error)),
-        _ => BrokerError::Unavailable(reason(error)),
+        _ => BrokerError::Unavailable(match error.kind() {
+            ErrorKind::ParsingError(_) | ErrorKind::InvalidProtocolVersion(_) => {
+                "what answers is no AMQP 0-9-1: is it another port that is meant, or one with TLS (`amqps://`)?".into()
+            }
+            ErrorKind::IOError(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                format!("no TLS connection came about: {error}")
+            }
+            _ => reason(error),
+        }),
     }
 }
 
