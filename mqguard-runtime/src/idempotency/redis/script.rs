@@ -15,14 +15,23 @@ pub(super) struct Lua {
 }
 
 macro_rules! lua {
-    ($($file:literal),+) => {{
-        const SOURCE: &str = concat!($(include_str!(concat!("lua/", $file))),+);
+    ($($source:expr),+) => {{
+        const SOURCE: &str = concat!($($source),+);
         Lua { source: SOURCE, hash: LazyLock::new(|| redis::Script::new(SOURCE).get_hash().to_owned()) }
     }};
 }
 
-static BATCH: Lua = lua!("record.lua", "claim.lua", "settle.lua", "batch.lua");
-static PING: Lua = lua!("ping.lua");
+/// What the usual batch does not need is set up by a function.
+static BATCH: Lua = lua!(
+    "local function all_questions()\n\n",
+    include_str!("lua/record.lua"),
+    include_str!("lua/claim.lua"),
+    include_str!("lua/settle.lua"),
+    include_str!("lua/questions.lua"),
+    "end\n\n",
+    include_str!("lua/batch.lua")
+);
+static PING: Lua = lua!(include_str!("lua/ping.lua"));
 
 /// One question to the server.
 #[derive(Debug)]

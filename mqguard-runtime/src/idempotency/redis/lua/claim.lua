@@ -19,8 +19,6 @@ local function letter(key, fresh, owed_kept, record, crashes, why)
 end
 
 local function claim(key, fresh, kept, extra)
-    -- Nearly always it is the first.
-    if call('SET', key, fresh, 'NX', 'PX', kept) then return 'first' end
     local text = call('GET', key)
     if not text then return grant(key, fresh, kept, 0) end
 

@@ -6,17 +6,14 @@
 local function own(key, head)
     local text = call('GET', key)
     if text and sub(text, 1, 33) == sub(head, 1, 33) then return read(text) end
-    return { state = 'refused' }
+    return { state = 'not of this owner' }
 end
 
--- before  what the record begins with while it is processing
-local function complete(key, head, kept, before)
-    local text = call('GET', key)
-    if text and find(text, before, 1, true) == 1 then
-        local rest = find(text, ' turn=', 44, true)
-        if rest then return put(key, head, kept, sub(text, rest)) end
-    end
-    return own(key, head).state == 'success' and 'applied' or 'refused'
+-- before  what the record begins with while it is processing: for the usual case, in batch.lua
+local function complete(key, head, kept)
+    local record = own(key, head)
+    if record.state == 'processing' then return put(key, head, kept, record.rest) end
+    return record.state == 'success' and 'applied' or 'refused'
 end
 
 -- turn    the turn that is out
