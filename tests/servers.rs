@@ -1,0 +1,41 @@
+//! The whole on real servers: RabbitMQ and Redis, other processes, other clients, and what goes wrong between them.
+//!
+//! `cargo xtask test` starts the servers and sets the variables that name them; what disturbs a whole server starts one of its own.
+
+#![cfg(all(feature = "rabbitmq", feature = "redis", unix))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+#[path = "servers/client.rs"]
+mod client;
+#[path = "servers/content.rs"]
+mod content;
+#[path = "servers/disturbed.rs"]
+mod disturbed;
+#[path = "servers/ends.rs"]
+mod ends;
+#[path = "servers/fanout.rs"]
+mod fanout;
+#[path = "servers/hold.rs"]
+mod hold;
+#[path = "../examples/orders/input.rs"]
+#[allow(dead_code, unreachable_pub, reason = "of the example, this needs a part")]
+mod input;
+#[path = "servers/lateness.rs"]
+mod lateness;
+#[path = "servers/node.rs"]
+mod node;
+#[path = "orders/process.rs"]
+mod process;
+#[path = "servers/processes.rs"]
+mod processes;
+#[path = "redis/server.rs"]
+#[allow(dead_code, reason = "it serves other tests too")]
+mod redis_server;
+#[path = "servers/restart.rs"]
+mod restart;
+#[path = "support/mod.rs"]
+mod script;
+#[path = "servers/start.rs"]
+mod start;
+#[path = "servers/support.rs"]
+mod support;
