@@ -35,6 +35,8 @@ mod redis_server;
 mod restart;
 #[path = "support/mod.rs"]
 mod script;
+#[path = "servers/shutdown.rs"]
+mod shutdown;
 #[path = "servers/start.rs"]
 mod start;
 #[path = "servers/support.rs"]
