@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mqguard::broker::{Address, Broker, BrokerError, PublishError, RabbitMq};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -57,9 +57,12 @@ async fn a_server_of_another_kind_is_told() {
     let broker = RabbitMq::new(&format!("amqp://{}?connection_timeout=2000", listener.local_addr().unwrap())).unwrap();
     let server = async {
         let (mut connection, _) = listener.accept().await.unwrap();
-        tokio::io::AsyncWriteExt::write_all(&mut connection, b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        // Hanging up on what was not read yet would reset the connection, and what is said would not arrive.
+        connection.read_exact(&mut [0; 8]).await.unwrap();
+        connection.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        connection
     };
-    let (result, ()) = tokio::join!(within(broker.ping()), server);
+    let (result, _connection) = tokio::join!(within(broker.ping()), server);
     assert!(matches!(&result, Err(BrokerError::Unavailable(reason)) if reason.contains("is no AMQP 0-9-1")), "{result:?}");
 }
 
