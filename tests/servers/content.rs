@@ -183,7 +183,7 @@ async fn headers_of_100_kibibytes_arrive() {
 async fn headers_that_fill_the_frame_make_a_letter() {
     let vhost = Vhost::new();
     let rig = rig(&vhost, "no").await;
-    let sent = message("full", b"{}".to_vec(), bulky(127 * 1_024));
+    let sent = message("full", b"{}".to_vec(), bulky(125 * 1_024));
     let publisher = vhost.broker();
     for queue in QUEUES {
         publish(&publisher, queue, &sent).await;

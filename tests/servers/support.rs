@@ -282,15 +282,25 @@ impl Drop for Database {
 /// All idempotency records: by message id, what they say.
 pub(crate) fn records(client: &mut Client) -> BTreeMap<String, BTreeMap<String, String>> {
     let keys = client.run("KEYS mq:dedup:*").list();
-    let fields = |key: &String| {
-        let fields = client.run(&format!("HGETALL {key}")).list();
-        fields.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect::<BTreeMap<_, _>>()
-    };
-    let records: Vec<BTreeMap<String, String>> = keys.iter().map(fields).collect();
+    let records: Vec<_> = keys.iter().map(|key| fields(&client.run(&format!("GET {key}")).text())).collect();
     let count = records.len();
     let by_id: BTreeMap<_, _> = records.into_iter().map(|record| (record["message_id"].clone(), record)).collect();
     assert_eq!(by_id.len(), count, "two records of one message");
     by_id
+}
+
+/// What a record says: `<owner> <state> ... [letter=<letter> ]...["<consumer>","<key>","<message id>"]`.
+fn fields(record: &str) -> BTreeMap<String, String> {
+    let mut fields = BTreeMap::new();
+    let words: Vec<&str> = record.splitn(7, ' ').collect();
+    fields.insert("state".to_owned(), words[1].to_owned());
+    if let Some((letter, _)) = words[6].strip_prefix("letter=").and_then(|rest| rest.split_once(' ')) {
+        fields.insert("letter".to_owned(), letter.to_owned());
+    }
+    let shown = record.rfind("[\"").expect("the identity at its end");
+    let [_, _, message_id]: [String; 3] = serde_json::from_str(&record[shown..]).expect("consumer, key and message id");
+    fields.insert("message_id".to_owned(), message_id);
+    fields
 }
 
 /// How many records there are.
