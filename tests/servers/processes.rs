@@ -109,7 +109,8 @@ fn sigterm_in_the_middle_loses_nothing() {
     let second = shop.orders(&["--consume-only", "--expect", &rest]).ended(PATIENCE).summary();
     let sum: Vec<u64> = first.totals().into_iter().zip(second.totals()).map(|(one, other)| one + other).collect();
     assert_eq!(sum, BUNDLED);
-    assert_eq!(first.duplicates + second.duplicates, 250, "{first:?} {second:?}");
+    // Acknowledgements are not answered: the broker may deliver again what was among the last, which is a duplicate then.
+    assert!((250..=450).contains(&(first.duplicates + second.duplicates)), "{first:?} {second:?}");
     shop.assert_all_ended();
     eprintln!("ended {took:?} after SIGTERM, with {done} of 5000 orders done");
 }
