@@ -122,7 +122,7 @@ impl fmt::Display for Address {
 #[derive(Debug)]
 pub struct Delivery {
     /// The message.
-    pub message: Message,
+    pub message: Arc<Message>,
     /// The exchange that it was published to; empty for the default exchange.
     pub exchange: String,
     /// The routing key that it was published with.

@@ -12,7 +12,7 @@ use crate::wire;
 pub struct Context(Arc<Inner>);
 
 struct Inner {
-    message: Message,
+    message: Arc<Message>,
     origin: Origin,
     attempt: Attempt,
     redelivered: bool,
@@ -64,7 +64,7 @@ impl Attempt {
 }
 
 impl Context {
-    pub(crate) fn new(message: Message, origin: Origin, attempt: Attempt, redelivered: bool, states: Arc<States>) -> Self {
+    pub(crate) fn new(message: Arc<Message>, origin: Origin, attempt: Attempt, redelivered: bool, states: Arc<States>) -> Self {
         Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Effects::default() }))
     }
 

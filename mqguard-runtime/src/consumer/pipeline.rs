@@ -17,7 +17,7 @@ use super::spec::{ConsumerSpec, FaultRule, MissingId, Role};
 use crate::broker::{Broker, Delivery};
 use crate::dead_letter::{Death, Reason};
 use crate::event::{Event, EventKind, Observers};
-use crate::idempotency::{Answer, Identity, Kept, Ledger, StoreError};
+use crate::idempotency::{Identity, Kept, Ledger, NotGranted, StoreError};
 use crate::retry::{Progress, Retry};
 use crate::stop::Stop;
 
@@ -35,7 +35,7 @@ pub(crate) struct Pipeline {
     pub(crate) store_down: watch::Sender<String>,
 }
 
-/// A delivery on its way, and how far its message has come.
+/// A delivery on its way, and how far its message has come. Boxed, so that the tasks that pass it on stay small.
 pub(crate) struct InFlight {
     pub(crate) delivery: Delivery,
     pub(crate) progress: Progress,
@@ -44,6 +44,11 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
+    pub(crate) fn new(delivery: Delivery) -> Box<Self> {
+        let progress = Progress::read(&delivery.message.headers);
+        Box::new(Self { delivery, progress, kept: None })
+    }
+
     pub(crate) fn message_id(&self) -> Option<&str> {
         self.delivery.message.properties.message_id.as_deref()
     }
@@ -52,6 +57,13 @@ impl InFlight {
     pub(crate) fn lost(&self) -> CancellationToken {
         self.kept.as_ref().map(|kept| kept.lost.clone()).unwrap_or_default()
     }
+}
+
+/// What a message is good for.
+enum Work {
+    Run(Prepared),
+    /// The handler never sees it.
+    Reject(Reason, ErrorText),
 }
 
 /// How a run ended.
@@ -64,83 +76,71 @@ enum Ended {
 }
 
 impl Pipeline {
-    pub(crate) async fn process(&self, delivery: Delivery) {
-        let progress = Progress::read(&delivery.message.headers);
-        let flight = InFlight { delivery, progress, kept: None };
+    /// The usual way, to success, is this future; every other way is boxed: each message pays for the size of its task.
+    pub(crate) async fn process(&self, mut flight: Box<InFlight>) {
+        let (work, identity) = self.prepare(&flight);
+        // What is rejected is claimed too, so that a duplicate makes no second letter.
+        if let (Some(ledger), Some(identity)) = (&self.ledger, identity) {
+            match ledger.claim(identity, flight.progress.turn()).await {
+                Ok(kept) => flight.kept = Some(kept),
+                Err(why) => return Box::pin(self.not_granted(flight, why)).await,
+            }
+        }
+        match work {
+            Work::Run(prepared) => self.run(flight, prepared).await,
+            Work::Reject(reason, text) => Box::pin(self.die(flight, reason, text)).await,
+        }
+    }
+
+    /// Reads the message, and tells what identifies it.
+    fn prepare(&self, flight: &InFlight) -> (Work, Option<Identity>) {
         // Decoding, and what names the business key, is the user's code too. A panic over a body comes again with the same body.
         let prepared = catch_unwind(AssertUnwindSafe(|| self.handler.prepare(&flight.delivery.message)));
         let (kind, message) = match prepared {
-            Ok(Ok(prepared)) => return self.claim(flight, prepared).await,
+            Ok(Ok(prepared)) => return self.identify(flight, prepared),
             Ok(Err(error)) => ("undecodable", error.to_string()),
             Err(panic) => ("panic", panic_text(panic.as_ref())),
         };
-        self.reject(flight, Reason::Undecodable, ErrorText { kind: kind.into(), message, chain: Vec::new() }).await;
+        // What cannot be read has an identity only when that needs no key from the body.
+        let ledger = self.ledger.as_ref().filter(|ledger| !ledger.spec().keyed);
+        let identity = ledger.and_then(|ledger| ledger.identity(None, flight.message_id()));
+        (Work::Reject(Reason::Undecodable, ErrorText { kind: kind.into(), message, chain: Vec::new() }), identity)
     }
 
-    async fn claim(&self, mut flight: InFlight, prepared: Prepared) {
-        let Some(ledger) = &self.ledger else { return self.run(flight, prepared).await };
-        let Some(identity) = ledger.identity(prepared.business_key.as_deref(), flight.message_id()) else {
-            return self.without_identity(flight, prepared, ledger.spec().missing_id).await;
-        };
-        match ledger.claim(identity, flight.progress.turn()).await {
-            Ok(Answer::Granted(kept)) => {
-                flight.kept = Some(kept);
-                self.run(flight, prepared).await;
-            }
-            Ok(answer) => self.not_granted(flight, answer).await,
-            Err(error) => self.unclaimed(flight, error).await,
-        }
-    }
-
-    async fn without_identity(&self, flight: InFlight, prepared: Prepared, rule: MissingId) {
-        match rule {
-            MissingId::Run => {
-                tracing::warn!(queue = self.spec.queue, "a message without id runs unprotected (`missing_id = \"run\"`)");
-                self.run(flight, prepared).await;
-            }
-            MissingId::DeadLetter => {
-                let message = "the message has no id (and no business key) by which a duplicate could be told; \
-                               publish with a message id, or set `missing_id = \"run\"`";
-                let text = ErrorText { kind: "missing-id".into(), message: message.into(), chain: Vec::new() };
-                self.die(flight, Reason::MissingId, text).await;
-            }
-        }
-    }
-
-    /// Dead-letters a message that the handler never sees. With an id it is claimed first, so that a duplicate makes no second letter.
-    async fn reject(&self, mut flight: InFlight, reason: Reason, text: ErrorText) {
-        match self.identity_of_undecoded(&flight) {
-            None => self.die(flight, reason, text).await,
-            Some((ledger, identity)) => match ledger.claim(identity, flight.progress.turn()).await {
-                Ok(Answer::Granted(kept)) => {
-                    flight.kept = Some(kept);
-                    self.die(flight, reason, text).await;
+    fn identify(&self, flight: &InFlight, prepared: Prepared) -> (Work, Option<Identity>) {
+        let Some(ledger) = &self.ledger else { return (Work::Run(prepared), None) };
+        let identity = ledger.identity(prepared.business_key.as_deref(), flight.message_id());
+        if identity.is_none() {
+            match ledger.spec().missing_id {
+                MissingId::Run => {
+                    tracing::warn!(queue = self.spec.queue, "a message without id runs unprotected (`missing_id = \"run\"`)");
                 }
-                Ok(answer) => self.not_granted(flight, answer).await,
-                Err(error) => self.unclaimed(flight, error).await,
-            },
+                MissingId::DeadLetter => {
+                    let message = "the message has no id (and no business key) by which a duplicate could be told; \
+                                   publish with a message id, or set `missing_id = \"run\"`";
+                    let text = ErrorText { kind: "missing-id".into(), message: message.into(), chain: Vec::new() };
+                    return (Work::Reject(Reason::MissingId, text), None);
+                }
+            }
         }
+        (Work::Run(prepared), identity)
     }
 
-    /// The identity of a message that could not be read: only when it needs no key from the body.
-    fn identity_of_undecoded(&self, flight: &InFlight) -> Option<(&Ledger, Identity)> {
-        let ledger = self.ledger.as_ref().filter(|ledger| !ledger.spec().keyed)?;
-        Some((ledger, ledger.identity(None, flight.message_id())?))
-    }
-
-    async fn not_granted(&self, mut flight: InFlight, answer: Answer) {
-        match answer {
-            Answer::Duplicate => self.acknowledge(flight, EventKind::Duplicate),
-            Answer::Stale => self.acknowledge(flight, EventKind::Stale),
-            Answer::Busy(left) => self.hand_back_later(flight, left).await,
-            Answer::Letter(kept, record) => {
+    async fn not_granted(&self, mut flight: Box<InFlight>, why: NotGranted) {
+        match why {
+            NotGranted::Duplicate => self.acknowledge(flight, EventKind::Duplicate),
+            NotGranted::Stale => self.acknowledge(flight, EventKind::Stale),
+            NotGranted::Busy(left) => self.hand_back_later(flight, left).await,
+            NotGranted::Letter(kept, record) => {
                 flight.kept = Some(kept);
                 let death = self.owed_death(record);
                 self.send_letter(flight, death).await;
             }
-            // Only `claim` runs handlers; a grant that arrives here is given back.
-            Answer::Granted(kept) => {
-                flight.kept = Some(kept);
+            // This one record is damaged; the store works for others.
+            NotGranted::Failed(error @ StoreError::Unusable { .. }) => self.fail(flight, Failure::of(Retry::Retryable, error)).await,
+            NotGranted::Failed(error) => {
+                tracing::debug!(queue = self.spec.queue, message_id = flight.message_id(), "{error}; handed back");
+                self.store_failed(&error);
                 self.hand_back_now(flight).await;
             }
         }
@@ -159,18 +159,6 @@ impl Pipeline {
         }
     }
 
-    async fn unclaimed(&self, flight: InFlight, error: StoreError) {
-        match error {
-            // This one record is damaged; the store works for others.
-            StoreError::Unusable { .. } => self.fail(flight, Failure::of(Retry::Retryable, error)).await,
-            _ => {
-                tracing::debug!(queue = self.spec.queue, message_id = flight.message_id(), "{error}; handed back");
-                self.store_failed(&error);
-                self.hand_back_now(flight).await;
-            }
-        }
-    }
-
     /// Has the worker pause.
     pub(crate) fn store_failed(&self, error: &StoreError) {
         if let Some(ledger) = &self.ledger {
@@ -178,14 +166,14 @@ impl Pipeline {
         }
     }
 
-    async fn run(&self, flight: InFlight, prepared: Prepared) {
+    async fn run(&self, flight: Box<InFlight>, prepared: Prepared) {
         let cx = self.context(&flight);
         let started = Instant::now();
         match self.run_handler(&flight, prepared, cx.clone()).await {
             Ended::Ran(Ok(ran)) => self.succeed(flight, ran, started.elapsed(), cx.effects()).await,
-            Ended::Ran(Err(failure)) => self.fail(flight, failure).await,
-            Ended::LeaseLost => self.hand_back_later(flight, Duration::ZERO).await,
-            Ended::Aborted => self.hand_back_now(flight).await,
+            Ended::Ran(Err(failure)) => Box::pin(self.fail(flight, failure)).await,
+            Ended::LeaseLost => Box::pin(self.hand_back_later(flight, Duration::ZERO)).await,
+            Ended::Aborted => Box::pin(self.hand_back_now(flight)).await,
         }
     }
 
@@ -217,7 +205,7 @@ impl Pipeline {
         let delivery = &flight.delivery;
         let origin = Origin::of(delivery, self.spec.queue);
         Context::new(
-            delivery.message.clone(),
+            Arc::clone(&delivery.message),
             origin,
             self.attempt(&flight.progress),
             delivery.redelivered,
@@ -263,4 +251,20 @@ fn rule(rule: FaultRule) -> Retry {
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "a panic whose payload is not text".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<'a, F>(_: impl Fn(&'a Pipeline, Box<InFlight>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Each delivery allocates its task and moves it twice: at 14 kB, as it once was, that took an eighth of the time of a consumer.
+    #[test]
+    fn a_delivery_is_a_small_task() {
+        let size = size(|pipeline, flight| pipeline.process(flight));
+        assert!(size <= 1024, "{size} bytes");
+    }
 }

@@ -35,10 +35,10 @@ enum Recorded {
 
 impl Pipeline {
     /// `complete`, then the effects, then ack. Before `complete` a crash runs the handler again; after it the redelivery is a duplicate.
-    pub(crate) async fn succeed(&self, flight: InFlight, ran: Ran, elapsed: Duration, effects: Effects) {
+    pub(crate) async fn succeed(&self, flight: Box<InFlight>, ran: Ran, elapsed: Duration, effects: Effects) {
         match self.record(&flight, Step::Complete).await {
             Recorded::Yes => {}
-            Recorded::Refused => return self.hand_back_later(flight, Duration::ZERO).await,
+            Recorded::Refused => return Box::pin(self.hand_back_later(flight, Duration::ZERO)).await,
             Recorded::Unknown => return self.give_back(flight),
         }
         self.run_effects(&flight, effects).await;
@@ -59,7 +59,7 @@ impl Pipeline {
     }
 
     /// What follows a failed run.
-    pub(crate) async fn fail(&self, mut flight: InFlight, failure: Failure) {
+    pub(crate) async fn fail(&self, mut flight: Box<InFlight>, failure: Failure) {
         if self.is_for_letters() {
             return self.keep_letter(flight, &failure).await;
         }
@@ -74,7 +74,7 @@ impl Pipeline {
 
     /// The copy, confirmed; then `release`; then ack. A crash after the copy leaves two copies, of which the turns let one run; a crash
     /// before it leaves the delivery, which runs again.
-    async fn retry(&self, flight: InFlight, failure: Failure, delay: Duration, counted: bool) {
+    async fn retry(&self, flight: Box<InFlight>, failure: Failure, delay: Duration, counted: bool) {
         let next = flight.progress.next(counted);
         let mut message = copy::copy(&flight.delivery, &next);
         if !fit_copy(&mut message, self.broker.frame_max()) {
@@ -111,7 +111,7 @@ impl Pipeline {
 
     /// `condemn`, then the letter. A crash in between leaves a record that owes the letter, and whoever comes next sends it without
     /// running the handler.
-    pub(crate) async fn die(&self, flight: InFlight, reason: Reason, error: ErrorText) {
+    pub(crate) async fn die(&self, flight: Box<InFlight>, reason: Reason, error: ErrorText) {
         if self.is_for_letters() {
             let failure = Failure { retry: crate::retry::Retry::Retryable, error };
             return self.keep_letter(flight, &failure).await;
@@ -126,7 +126,7 @@ impl Pipeline {
     }
 
     /// The letter, confirmed; then `lettered`; then ack. A crash after the letter may make a second one.
-    pub(crate) async fn send_letter(&self, flight: InFlight, death: Death) {
+    pub(crate) async fn send_letter(&self, flight: Box<InFlight>, death: Death) {
         let message = letter(&flight.delivery, &flight.progress, &death, self.spec, self.broker.frame_max());
         let lost = flight.lost();
         let receipt = &flight.delivery.receipt;
@@ -154,7 +154,7 @@ impl Pipeline {
     }
 
     /// A letter whose consumer failed comes again later, as often as it takes: a letter never becomes a letter.
-    async fn keep_letter(&self, flight: InFlight, failure: &Failure) {
+    async fn keep_letter(&self, flight: Box<InFlight>, failure: &Failure) {
         let mut next = Progress { retries: flight.progress.retries.saturating_add(1), ..Progress::default() };
         next.generation = flight.progress.generation;
         let mut message = copy::detached(&flight.delivery);
@@ -179,7 +179,7 @@ impl Pipeline {
 
     /// Comes again after about `left`, uncounted: another worker has the message, or may have it. Never acknowledged without a copy, or
     /// the message is lost when that worker dies.
-    pub(crate) async fn hand_back_later(&self, mut flight: InFlight, left: Duration) {
+    pub(crate) async fn hand_back_later(&self, mut flight: Box<InFlight>, left: Duration) {
         // The claim, if there was one, is not ours any more.
         flight.kept = None;
         // As it was delivered: what this run has added does not count.
@@ -201,14 +201,14 @@ impl Pipeline {
     }
 
     /// Back to the queue at once. The claim is given back first, so that whoever gets the delivery need not wait for its lease.
-    pub(crate) async fn hand_back_now(&self, flight: InFlight) {
+    pub(crate) async fn hand_back_now(&self, flight: Box<InFlight>) {
         let next = Progress::read(&flight.delivery.message.headers).turn();
         self.let_go(&flight, Step::Release { next }).await;
         self.give_back(flight);
     }
 
     /// Back to the queue with the letter still owed. Whoever gets the delivery sends it at once: the lease on it ends here.
-    async fn leave_letter(&self, flight: InFlight) {
+    async fn leave_letter(&self, flight: Box<InFlight>) {
         self.let_go(&flight, Step::Renew { lease: Duration::ZERO }).await;
         self.give_back(flight);
     }
@@ -223,15 +223,15 @@ impl Pipeline {
         }
     }
 
-    fn give_back(&self, flight: InFlight) {
+    fn give_back(&self, flight: Box<InFlight>) {
         self.end(flight, Settlement::Return, EventKind::Returned);
     }
 
-    pub(crate) fn acknowledge(&self, flight: InFlight, kind: EventKind<'_>) {
+    pub(crate) fn acknowledge(&self, flight: Box<InFlight>, kind: EventKind<'_>) {
         self.end(flight, Settlement::Ack, kind);
     }
 
-    fn end(&self, flight: InFlight, settlement: Settlement, kind: EventKind<'_>) {
+    fn end(&self, flight: Box<InFlight>, settlement: Settlement, kind: EventKind<'_>) {
         self.tell(&flight, kind);
         flight.delivery.receipt.settle(settlement);
     }

@@ -5,7 +5,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::pipeline::Pipeline;
+use super::pipeline::{InFlight, Pipeline};
 use crate::backoff::Pause;
 use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Subscription};
 use crate::health::Status;
@@ -146,9 +146,9 @@ impl Worker {
                 Ok(delivery) => delivery,
                 Err(error) => return End::Lost(error),
             };
-            let pipeline = Arc::clone(&self.pipeline);
+            let (pipeline, flight) = (Arc::clone(&self.pipeline), InFlight::new(delivery));
             running.spawn(async move {
-                pipeline.process(delivery).await;
+                pipeline.process(flight).await;
                 drop(slot);
             });
         }

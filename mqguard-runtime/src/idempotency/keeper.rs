@@ -20,7 +20,7 @@ pub(crate) struct LeaseKeeper {
 
 #[derive(Clone)]
 struct Entry {
-    hold: Hold,
+    hold: Arc<Hold>,
     /// When the last lease that is known to be granted began, at the earliest.
     since: Instant,
     lost: CancellationToken,
@@ -30,7 +30,7 @@ struct Entry {
 pub(crate) struct Kept {
     keeper: Arc<LeaseKeeper>,
     id: u64,
-    pub(crate) hold: Hold,
+    pub(crate) hold: Arc<Hold>,
     pub(crate) lost: CancellationToken,
 }
 
@@ -45,8 +45,8 @@ impl LeaseKeeper {
     /// Keeps the lease of `hold`, which was granted no earlier than `since`.
     pub(crate) fn keep(self: &Arc<Self>, hold: Hold, since: Instant) -> Kept {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let lost = CancellationToken::new();
-        self.lock().insert(id, Entry { hold: hold.clone(), since, lost: lost.clone() });
+        let (hold, lost) = (Arc::new(hold), CancellationToken::new());
+        self.lock().insert(id, Entry { hold: Arc::clone(&hold), since, lost: lost.clone() });
         Kept { keeper: Arc::clone(self), id, hold, lost }
     }
 

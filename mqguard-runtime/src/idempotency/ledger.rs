@@ -19,14 +19,16 @@ pub(crate) struct Ledger {
 /// Lapsed leases after which a message is condemned as a crash loop.
 const MAX_CRASHES: u32 = 3;
 
-/// The answer to a claim, with what it takes to go on.
+/// Why a claim does not give the right to run, with what it takes to go on.
 #[derive(Debug)]
-pub(crate) enum Answer {
-    Granted(Kept),
+pub(crate) enum NotGranted {
+    /// A letter is owed, with this record of the failure; the claim is for sending it.
     Letter(Kept, Option<String>),
+    /// Another owner may be at it for this long.
     Busy(Duration),
     Stale,
     Duplicate,
+    Failed(StoreError),
 }
 
 impl Ledger {
@@ -67,34 +69,26 @@ impl Ledger {
     }
 
     /// Asks for the right to run. An answer that is lost once is asked for again by the same owner, which the store recognises.
-    pub(crate) async fn claim(&self, identity: Identity, turn: Turn) -> Result<Answer, StoreError> {
-        let request = ClaimRequest {
-            identity,
-            turn,
-            owner: Owner::random(),
-            lease: self.spec.lease,
-            ttl: self.spec.ttl,
-            max_crashes: MAX_CRASHES,
-        };
+    pub(crate) async fn claim(&self, identity: Identity, turn: Turn) -> Result<Kept, NotGranted> {
+        let owner = Owner::random();
+        let IdempotentSpec { lease, ttl, .. } = self.spec;
+        let request = ClaimRequest { identity, turn, owner, lease, ttl, max_crashes: MAX_CRASHES };
         let mut since = Instant::now();
         let answer = match self.store.claim(&request).await {
             Err(StoreError::Unavailable(_)) => {
                 since = Instant::now();
-                self.store.claim(&request).await?
+                self.store.claim(&request).await
             }
-            answer => answer?,
+            answer => answer,
         };
-        let keep = || {
-            let hold = Hold { identity: request.identity.clone(), owner: request.owner, ttl: self.spec.ttl };
-            self.keeper.keep(hold, since)
-        };
-        Ok(match answer {
-            Claim::Granted { .. } => Answer::Granted(keep()),
-            Claim::Letter { error, .. } => Answer::Letter(keep(), error),
-            Claim::Busy { left } => Answer::Busy(left),
-            Claim::Stale => Answer::Stale,
-            Claim::Duplicate => Answer::Duplicate,
-        })
+        let keep = || self.keeper.keep(Hold { identity: request.identity, owner, ttl }, since);
+        match answer.map_err(NotGranted::Failed)? {
+            Claim::Granted { .. } => Ok(keep()),
+            Claim::Letter { error, .. } => Err(NotGranted::Letter(keep(), error)),
+            Claim::Busy { left } => Err(NotGranted::Busy(left)),
+            Claim::Stale => Err(NotGranted::Stale),
+            Claim::Duplicate => Err(NotGranted::Duplicate),
+        }
     }
 
     /// Records a step once; an error leaves open whether it was recorded.

@@ -52,5 +52,5 @@ pub use contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, Store
 pub use identity::Identity;
 pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;
-pub(crate) use ledger::{Answer, Ledger};
+pub(crate) use ledger::{Ledger, NotGranted};
 pub use memory::MemoryStore;

@@ -13,7 +13,7 @@ pub(crate) fn copy(delivery: &Delivery, progress: &Progress) -> Message {
 
 /// The message without the marks of its delivery, but with a note of where it first came from.
 pub(crate) fn detached(delivery: &Delivery) -> Message {
-    let mut message = delivery.message.clone();
+    let mut message = Message::clone(&delivery.message);
     let headers = &mut message.headers;
     if headers.get(wire::ROUTING_KEY).is_none() {
         headers.insert(wire::EXCHANGE, delivery.exchange.as_str());

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::queue::Entry;
@@ -19,7 +20,8 @@ pub(super) struct Death {
 /// The message as it arrives at the dead-letter target, and its history, newest first. Like RabbitMQ 4, the history counts only what the
 /// broker did itself: a republished `x-death` header is not read.
 pub(super) fn bury(mut entry: Entry, queue: &str, reason: &'static str) -> (Message, Vec<Death>) {
-    let expiration = entry.message.properties.expiration.take();
+    let mut message = Arc::unwrap_or_clone(entry.message);
+    let expiration = message.properties.expiration.take();
     let known = entry.deaths.iter().position(|death| death.queue == queue && death.reason == reason);
     let death = match known.map(|at| entry.deaths.remove(at)) {
         Some(death) => Death { count: death.count + 1, ..death },
@@ -34,8 +36,8 @@ pub(super) fn bury(mut entry: Entry, queue: &str, reason: &'static str) -> (Mess
         },
     };
     entry.deaths.insert(0, death);
-    write_headers(&mut entry.message.headers, &entry.deaths);
-    (entry.message, entry.deaths)
+    write_headers(&mut message.headers, &entry.deaths);
+    (message, entry.deaths)
 }
 
 fn write_headers(headers: &mut Headers, deaths: &[Death]) {

@@ -25,7 +25,7 @@ pub(super) struct QueueState {
 
 /// A message in a queue.
 pub(super) struct Entry {
-    pub(super) message: Message,
+    pub(super) message: Arc<Message>,
     pub(super) exchange: String,
     pub(super) routing_key: String,
     pub(super) redelivered: bool,
@@ -39,7 +39,7 @@ impl Entry {
     /// What a consumer sees of it.
     pub(super) fn view(&self) -> Self {
         Self {
-            message: self.message.clone(),
+            message: Arc::clone(&self.message),
             exchange: self.exchange.clone(),
             routing_key: self.routing_key.clone(),
             deaths: Vec::new(),
@@ -81,7 +81,7 @@ impl QueueState {
             (own, queue) => own.or(queue),
         };
         self.ready.push_back(Entry {
-            message,
+            message: Arc::new(message),
             exchange: exchange.to_owned(),
             routing_key: routing_key.to_owned(),
             redelivered: false,

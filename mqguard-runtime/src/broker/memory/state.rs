@@ -212,8 +212,8 @@ impl State {
 
     /// Takes the next message for a subscription. The entry stays here until it is settled; what is returned is a view of it.
     pub(super) fn take(&mut self, id: u64, now: Instant) -> Taken {
-        let Some(subscription) = self.subscriptions.get(&id) else { return Taken::Ended };
-        if !subscription.intake || subscription.unsettled.len() >= subscription.prefetch {
+        let Some(subscription) = self.subscriptions.get(&id).filter(|subscription| subscription.intake) else { return Taken::Ended };
+        if subscription.unsettled.len() >= subscription.prefetch {
             return Taken::Nothing;
         }
         let name = subscription.queue.clone();
@@ -259,6 +259,7 @@ impl State {
     pub(super) fn stop_intake(&mut self, id: u64) {
         if let Some(subscription) = self.subscriptions.get_mut(&id) {
             subscription.intake = false;
+            subscription.wake.notify_waiters();
         }
     }
 

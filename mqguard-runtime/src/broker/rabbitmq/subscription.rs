@@ -66,7 +66,7 @@ impl RabbitMqSubscription {
             routing_key: delivery.routing_key.as_str().to_owned(),
             redelivered: delivery.redelivered,
             receipt: Receipt::new(delivery.delivery_tag, Arc::clone(&self.acker) as Arc<dyn Settle>),
-            message: to_message(&delivery.properties, delivery.data),
+            message: Arc::new(to_message(&delivery.properties, delivery.data)),
         }
     }
 
