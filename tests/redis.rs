@@ -33,7 +33,7 @@ fn store(url: &str) -> Arc<RedisStore> {
 
 /// A first claim of a message.
 fn request(message_id: &str) -> ClaimRequest {
-    let identity = Identity { consumer: "order.process".into(), business_key: "42".into(), message_id: message_id.into() };
+    let identity = Identity::new("order.process", "42", message_id);
     ClaimRequest { identity, turn: Turn::default(), owner: Owner::random(), lease: LEASE, ttl: DAY, max_crashes: 3 }
 }
 

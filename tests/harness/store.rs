@@ -134,13 +134,13 @@ fn unusable(id: &str) -> StoreError {
 
 /// An identity as the ledger makes it.
 pub fn identity(queue: &str, business_key: &str, message_id: &str) -> Identity {
-    Identity { consumer: queue.into(), business_key: business_key.into(), message_id: message_id.into() }
+    Identity::new(queue.to_owned(), business_key, message_id)
 }
 
 #[async_trait::async_trait]
 impl Store for FaultyStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
-        self.call(Op::Claim, &request.identity.message_id, async |records| records.claim(request).await).await
+        self.call(Op::Claim, request.identity.message_id(), async |records| records.claim(request).await).await
     }
 
     async fn settle(&self, hold: &Hold, step: &Step) -> Result<Settled, StoreError> {
@@ -151,7 +151,7 @@ impl Store for FaultyStore {
             Step::Lettered => Op::Lettered,
             Step::Renew { .. } => Op::Renew,
         };
-        self.call(op, &hold.identity.message_id, async |records| records.settle(hold, step).await).await
+        self.call(op, hold.identity.message_id(), async |records| records.settle(hold, step).await).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -97,7 +97,7 @@ async fn what_is_not_a_record_fails_alone() {
         }
         while let Some(asked) = asking.join_next().await {
             let (answer, claim) = asked.expect("no panic");
-            let nth: usize = claim.identity.message_id.parse().expect("a number");
+            let nth: usize = claim.identity.message_id().parse().expect("a number");
             match (reasons.get(nth - 1), answer) {
                 (Some(why), Err(StoreError::Unusable { key: named, reason })) => {
                     assert_eq!(named, key(&claim));

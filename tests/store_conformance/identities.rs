@@ -34,7 +34,7 @@ pub(crate) async fn similar_messages_are_told_apart(store: &Arc<dyn Store>) {
     ];
     let odd = ["\" [\"", " [\"a", "\"] letter=owed [\"", " turn=9.9 crashes=9 [\""].map(str::to_owned);
     let ids = odd.into_iter().chain(ids.map(str::to_owned)).chain([format!("{long}1"), format!("{long}2"), long]);
-    let identity = |message_id| Identity { consumer: consumer.clone(), business_key: "42".into(), message_id };
+    let identity = |message_id| Identity::new(consumer.clone(), "42", message_id);
     told_apart(store, ids.map(identity).collect()).await;
 }
 
@@ -50,10 +50,8 @@ pub(crate) async fn parts_of_an_identity_are_told_apart(store: &Arc<dyn Store>) 
         ("q123", "", ""),
         ("other", "1", "23"),
     ];
-    let identity = |(consumer, business_key, message_id): (&str, &str, &str)| Identity {
-        consumer: format!("{prefix}{consumer}"),
-        business_key: business_key.into(),
-        message_id: message_id.into(),
+    let identity = |(consumer, business_key, message_id): (&str, &str, &str)| {
+        Identity::new(format!("{prefix}{consumer}"), business_key, message_id)
     };
     told_apart(store, identities.map(identity).into()).await;
 }

@@ -32,8 +32,7 @@ pub(crate) struct Message {
 impl Message {
     /// One that no store has seen.
     pub(crate) fn new(store: &Arc<dyn Store>, lease: Duration) -> Self {
-        let identity =
-            Identity { consumer: "conformance".into(), business_key: String::new(), message_id: Owner::random().to_string() };
+        let identity = Identity::new("conformance", "", Owner::random().to_string());
         Self { store: Arc::clone(store), identity, lease, ttl: DAY, max_crashes: 3 }
     }
 

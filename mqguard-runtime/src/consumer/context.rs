@@ -1,7 +1,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::extract::States;
 use crate::broker::{Delivery, Message};
@@ -17,7 +17,7 @@ struct Inner {
     attempt: Attempt,
     redelivered: bool,
     states: Arc<States>,
-    effects: Effects,
+    effects: Mutex<Vec<Effect>>,
 }
 
 /// Where a message came from.
@@ -65,7 +65,7 @@ impl Attempt {
 
 impl Context {
     pub(crate) fn new(message: Arc<Message>, origin: Origin, attempt: Attempt, redelivered: bool, states: Arc<States>) -> Self {
-        Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Effects::default() }))
+        Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Mutex::default() }))
     }
 
     /// The message as it came.
@@ -101,7 +101,7 @@ impl Context {
     /// The side effects staged by this run.
     #[must_use]
     pub fn effects(&self) -> Effects {
-        self.0.effects.clone()
+        Effects(Arc::clone(&self.0))
     }
 
     pub(crate) fn states(&self) -> &States {
@@ -123,25 +123,30 @@ type Effect = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Side effects that a run stages and that happen only once it has succeeded: mails, pushes, cache invalidations.
 ///
-/// They run in order after the success is recorded and before the message is acknowledged, each for as long as a run may take, so at most once: a failed or cancelled run
-/// drops them, and a process that dies in between loses them. What must not be lost is written in the handler itself.
-#[derive(Clone, Default)]
-pub struct Effects(Arc<Mutex<Vec<Effect>>>);
+/// They run in order after the success is recorded and before the message is acknowledged, each for as long as a run may take, so at
+/// most once: a failed or cancelled run drops them, and a process that dies in between loses them. What must not be lost is written in
+/// the handler itself.
+#[derive(Clone)]
+pub struct Effects(Arc<Inner>);
 
 impl Effects {
     /// Stages an effect.
     pub fn after_success(&self, effect: impl Future<Output = ()> + Send + 'static) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::pin(effect));
+        self.staged().push(Box::pin(effect));
     }
 
     /// Takes the staged effects out.
     pub(crate) fn take(&self) -> Vec<Effect> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.staged())
+    }
+
+    fn staged(&self) -> MutexGuard<'_, Vec<Effect>> {
+        self.0.effects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Effects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Effects({} staged)", self.0.lock().unwrap_or_else(PoisonError::into_inner).len())
+        write!(f, "Effects({} staged)", self.staged().len())
     }
 }

@@ -55,7 +55,7 @@ impl InFlight {
 
     /// Cancelled when the claim is lost; never when there is none.
     pub(crate) fn lost(&self) -> CancellationToken {
-        self.kept.as_ref().map(|kept| kept.lost.clone()).unwrap_or_default()
+        self.kept.as_ref().map(|kept| kept.lost().clone()).unwrap_or_default()
     }
 }
 
@@ -137,7 +137,9 @@ impl Pipeline {
                 self.send_letter(flight, death).await;
             }
             // This one record is damaged; the store works for others.
-            NotGranted::Failed(error @ StoreError::Unusable { .. }) => self.fail(flight, Failure::of(Retry::Retryable, error)).await,
+            NotGranted::Failed(error @ StoreError::Unusable { .. }) => {
+                self.fail(flight, Failure::of(Retry::Retryable, error)).await
+            }
             NotGranted::Failed(error) => {
                 tracing::debug!(queue = self.spec.queue, message_id = flight.message_id(), "{error}; handed back");
                 self.store_failed(&error);
@@ -178,13 +180,18 @@ impl Pipeline {
     }
 
     async fn run_handler(&self, flight: &InFlight, prepared: Prepared, cx: Context) -> Ended {
-        let lost = flight.lost();
+        let lost = async {
+            match &flight.kept {
+                Some(kept) => kept.lost().cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
         // The call itself can panic too, not only the future that it returns.
         let run = AssertUnwindSafe(async move { (prepared.run)(cx).await }).catch_unwind();
         let result = tokio::select! {
             biased;
             result = tokio::time::timeout(self.spec.timeout, run) => result,
-            () = lost.cancelled() => return Ended::LeaseLost,
+            () = lost => return Ended::LeaseLost,
             () = self.stop.force.cancelled() => return Ended::Aborted,
         };
         Ended::Ran(match result {

@@ -218,8 +218,8 @@ impl Pipeline {
         let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return };
         match tokio::time::timeout(Duration::from_secs(1), ledger.settle(kept, &step)).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: {error}"),
-            Err(_) => tracing::debug!(identity = %kept.hold.identity, "the claim ends with its lease: no answer in time"),
+            Ok(Err(error)) => tracing::debug!(identity = %kept.hold().identity, "the claim ends with its lease: {error}"),
+            Err(_) => tracing::debug!(identity = %kept.hold().identity, "the claim ends with its lease: no answer in time"),
         }
     }
 

@@ -147,10 +147,11 @@ impl Worker {
                 Err(error) => return End::Lost(error),
             };
             let (pipeline, flight) = (Arc::clone(&self.pipeline), InFlight::new(delivery));
-            running.spawn(async move {
+            // A task is moved several times before it runs.
+            running.spawn(Box::pin(async move {
                 pipeline.process(flight).await;
                 drop(slot);
-            });
+            }));
         }
     }
 

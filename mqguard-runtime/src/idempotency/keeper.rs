@@ -20,9 +20,13 @@ pub(crate) struct LeaseKeeper {
 
 #[derive(Clone)]
 struct Entry {
-    hold: Arc<Hold>,
+    lease: Arc<Lease>,
     /// When the last lease that is known to be granted began, at the earliest.
     since: Instant,
+}
+
+struct Lease {
+    hold: Hold,
     lost: CancellationToken,
 }
 
@@ -30,8 +34,18 @@ struct Entry {
 pub(crate) struct Kept {
     keeper: Arc<LeaseKeeper>,
     id: u64,
-    pub(crate) hold: Arc<Hold>,
-    pub(crate) lost: CancellationToken,
+    lease: Arc<Lease>,
+}
+
+impl Kept {
+    pub(crate) fn hold(&self) -> &Hold {
+        &self.lease.hold
+    }
+
+    /// Cancelled when the lease is lost.
+    pub(crate) fn lost(&self) -> &CancellationToken {
+        &self.lease.lost
+    }
 }
 
 impl LeaseKeeper {
@@ -45,9 +59,9 @@ impl LeaseKeeper {
     /// Keeps the lease of `hold`, which was granted no earlier than `since`.
     pub(crate) fn keep(self: &Arc<Self>, hold: Hold, since: Instant) -> Kept {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (hold, lost) = (Arc::new(hold), CancellationToken::new());
-        self.lock().insert(id, Entry { hold: Arc::clone(&hold), since, lost: lost.clone() });
-        Kept { keeper: Arc::clone(self), id, hold, lost }
+        let lease = Arc::new(Lease { hold, lost: CancellationToken::new() });
+        self.lock().insert(id, Entry { lease: Arc::clone(&lease), since });
+        Kept { keeper: Arc::clone(self), id, lease }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
@@ -82,7 +96,7 @@ impl LeaseKeeper {
         let is_late = asked.saturating_duration_since(ends) > self.tick();
         let answer_by = if is_late { asked + self.lease / 3 } else { ends.min(asked + self.lease / 3) };
         let step = Step::Renew { lease: self.lease };
-        match tokio::time::timeout_at(answer_by, self.store.settle(&entry.hold, &step)).await {
+        match tokio::time::timeout_at(answer_by, self.store.settle(&entry.lease.hold, &step)).await {
             Ok(Ok(Settled::Applied)) => {
                 if let Some(entry) = self.lock().get_mut(&id) {
                     entry.since = asked;
@@ -98,8 +112,8 @@ impl LeaseKeeper {
     fn lose(&self, id: u64, entry: &Entry, why: &str) {
         // A delivery that was settled in the meantime has nothing to lose.
         if self.lock().remove(&id).is_some() {
-            tracing::warn!(identity = %entry.hold.identity, "lease lost, {why}: the run is cancelled");
-            entry.lost.cancel();
+            tracing::warn!(identity = %entry.lease.hold.identity, "lease lost, {why}: the run is cancelled");
+            entry.lease.lost.cancel();
         }
     }
 }
@@ -122,6 +136,6 @@ impl Drop for Kept {
 
 impl fmt::Debug for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({})", self.hold.identity)
+        write!(f, "Kept({})", self.hold().identity)
     }
 }

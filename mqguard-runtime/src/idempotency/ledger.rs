@@ -51,8 +51,8 @@ impl Ledger {
     }
 
     /// What identifies a message; `None` when it has nothing that does. Blank ids are none.
-    pub(crate) fn identity(&self, business_key: Option<&str>, message_id: Option<&str>) -> Option<Identity> {
-        let given = |part: Option<&str>| part.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+    pub(crate) fn identity<'a>(&self, business_key: Option<&'a str>, message_id: Option<&'a str>) -> Option<Identity> {
+        let given = |part: Option<&'a str>| part.filter(|text| !text.trim().is_empty());
         let (key, id) = match self.spec.identity {
             IdentityRule::KeyAndMessageId => (given(business_key), given(message_id)),
             IdentityRule::Key => (given(business_key), None),
@@ -61,11 +61,7 @@ impl Ledger {
         if key.is_none() && id.is_none() {
             return None;
         }
-        Some(Identity {
-            consumer: self.queue.to_owned(),
-            business_key: key.unwrap_or_default(),
-            message_id: id.unwrap_or_default(),
-        })
+        Some(Identity::new(self.queue, key.unwrap_or_default(), id.unwrap_or_default()))
     }
 
     /// Asks for the right to run. An answer that is lost once is asked for again by the same owner, which the store recognises.
@@ -93,6 +89,6 @@ impl Ledger {
 
     /// Records a step once; an error leaves open whether it was recorded.
     pub(crate) async fn settle(&self, kept: &Kept, step: &Step) -> Result<Settled, StoreError> {
-        self.store.settle(&kept.hold, step).await
+        self.store.settle(kept.hold(), step).await
     }
 }

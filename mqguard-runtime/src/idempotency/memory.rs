@@ -153,7 +153,7 @@ mod tests {
 
     fn request(id: usize, ttl: Duration) -> ClaimRequest {
         ClaimRequest {
-            identity: Identity { consumer: "q".into(), business_key: String::new(), message_id: id.to_string() },
+            identity: Identity::new("q", "", id.to_string()),
             turn: Turn::default(),
             owner: Owner::random(),
             lease: Duration::from_secs(1),

@@ -70,7 +70,10 @@ impl MemoryBroker {
     #[must_use]
     pub fn messages(&self, queue: &str) -> Vec<Message> {
         let state = self.shared.lock();
-        state.queue(queue).map(|queue| queue.ready.iter().map(|entry| Message::clone(&entry.message)).collect()).unwrap_or_default()
+        state
+            .queue(queue)
+            .map(|queue| queue.ready.iter().map(|entry| Message::clone(&entry.message)).collect())
+            .unwrap_or_default()
     }
 
     /// The names of all queues, sorted.

@@ -212,7 +212,9 @@ impl State {
 
     /// Takes the next message for a subscription. The entry stays here until it is settled; what is returned is a view of it.
     pub(super) fn take(&mut self, id: u64, now: Instant) -> Taken {
-        let Some(subscription) = self.subscriptions.get(&id).filter(|subscription| subscription.intake) else { return Taken::Ended };
+        let Some(subscription) = self.subscriptions.get(&id).filter(|subscription| subscription.intake) else {
+            return Taken::Ended;
+        };
         if subscription.unsettled.len() >= subscription.prefetch {
             return Taken::Nothing;
         }

@@ -105,6 +105,14 @@ impl Settle for Acker {
     }
 }
 
+async fn next(commands: &mut mpsc::UnboundedReceiver<Command>, batch: &mut Vec<Command>) -> usize {
+    let Some(first) = commands.recv().await else { return 0 };
+    // Handlers that are ready go first: what they settle travels along.
+    tokio::task::yield_now().await;
+    batch.push(first);
+    1 + if commands.is_empty() { 0 } else { commands.recv_many(batch, BATCH).await }
+}
+
 struct Worker {
     queue: Arc<str>,
     channel: Channel,
@@ -123,7 +131,7 @@ impl Worker {
         let mut ledger = Ledger::default();
         let mut batch = Vec::new();
         let mut closing = None;
-        while closing.is_none() && commands.recv_many(&mut batch, BATCH).await > 0 {
+        while closing.is_none() && next(&mut commands, &mut batch).await > 0 {
             let (mut handed_back, mut cancel) = (Vec::new(), None);
             for command in batch.drain(..) {
                 match command {

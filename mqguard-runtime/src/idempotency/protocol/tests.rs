@@ -14,7 +14,7 @@ pub(super) fn turn(generation: u32, step: u32) -> Turn {
 }
 
 fn identity() -> Identity {
-    Identity { consumer: "q".into(), business_key: String::new(), message_id: "1".into() }
+    Identity::new("q", "", "1")
 }
 
 pub(super) fn ask(turn: Turn, owner: Owner) -> ClaimRequest {

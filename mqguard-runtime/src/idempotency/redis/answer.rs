@@ -15,6 +15,8 @@ use super::script::Request;
 pub(super) enum Answer {
     /// To a claim.
     Claim(Claim),
+    /// To a first claim: there is a record already.
+    Met,
     /// To a step.
     Settled(Settled),
     /// To anything else.
@@ -40,9 +42,12 @@ pub(super) fn of_batch(entries: &[&Entry], value: Result<Value, StoreError>) -> 
 
 /// The answer to a request of another kind.
 pub(super) fn of_other((request, value): (&Request<'_>, Result<Value, StoreError>)) -> Result<Answer, StoreError> {
-    match value? {
-        Value::ServerError(error) => Err(of_server(request.subject(), &error)),
-        value => Ok(Answer::Other(value)),
+    match (request, value?) {
+        (_, Value::ServerError(error)) => Err(of_server(&request.subject(), &error)),
+        (Request::FirstClaim(_), Value::Okay) => Ok(Answer::Claim(Claim::Granted { crashes: 0 })),
+        (Request::FirstClaim(_), Value::Nil) => Ok(Answer::Met),
+        (Request::FirstClaim(_), other) => Err(unexpected(&other)),
+        (_, value) => Ok(Answer::Other(value)),
     }
 }
 
@@ -55,7 +60,6 @@ fn one(entry: &Entry, letter: u8, carried: &mut impl Iterator<Item = Value>) -> 
         b'a' => return Ok(Answer::Settled(Settled::Applied)),
         b'r' => return Ok(Answer::Settled(Settled::Refused)),
         b'e' => return Err(of_script(entry, &text(carried)?)),
-        b'G' => Claim::Granted { crashes: 0 },
         b'g' => Claim::Granted { crashes: count(number()?) },
         b'b' => Claim::Busy { left: Duration::from_millis(u64::try_from(number()?).unwrap_or(0).max(1)) },
         b's' => Claim::Stale,
@@ -110,7 +114,7 @@ mod tests {
     }
 
     fn answers(count: usize, value: Value) -> Vec<Result<Answer, StoreError>> {
-        let identity = Identity { consumer: "q".into(), business_key: String::new(), message_id: "1".into() };
+        let identity = Identity::new("q", "", "1");
         let hold = Hold { identity, owner: Owner(1), ttl: Duration::ZERO };
         let entries: Vec<_> = (0..count).map(|_| Entry::settle(&hold, &Step::Complete)).collect();
         of_batch(&entries.iter().collect::<Vec<_>>(), Ok(value))
@@ -118,9 +122,17 @@ mod tests {
 
     #[test]
     fn each_gets_its_own_and_what_it_carries() {
-        let carried =
-            [Value::Int(2), Value::Int(0), bulk("WRONGTYPE it is"), Value::Int(4), bulk(""), Value::Int(1), bulk("\"\\\"\"")];
-        let value = Value::Array([bulk("Gagbserdll")].into_iter().chain(carried).collect());
+        let carried = [
+            Value::Int(0),
+            Value::Int(2),
+            Value::Int(0),
+            bulk("WRONGTYPE it is"),
+            Value::Int(4),
+            bulk(""),
+            Value::Int(1),
+            bulk("\"\\\"\""),
+        ];
+        let value = Value::Array([bulk("gagbserdll")].into_iter().chain(carried).collect());
         let answers = answers(10, value);
         assert!(matches!(&answers[5], Err(StoreError::Unusable { .. })), "{answers:?}");
         let claim = |claim| Ok(Answer::Claim(claim));
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_an_error_for_each() {
         let array = |letters: &str| Value::Array(vec![bulk(letters)]);
-        for value in [Value::Nil, Value::Array(Vec::new()), array(""), array("GGG"), array("?g"), array("eb"), bulk("GG")] {
+        for value in [Value::Nil, Value::Array(Vec::new()), array(""), array("aaa"), array("?g"), array("eb"), bulk("aa")] {
             let answers = answers(2, value.clone());
             assert_eq!(answers.len(), 2, "{value:?}");
             assert!(answers.iter().all(|answer| matches!(answer, Err(StoreError::Refused(_)))), "{value:?}");

@@ -1,6 +1,5 @@
 //! One claim or step, as the script takes it.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use super::super::contract::{ClaimRequest, Hold, Owner, Step, Turn};
@@ -8,6 +7,8 @@ use super::super::identity::Identity;
 use super::super::protocol::{OWED_FOR, cut, millis};
 
 pub(super) const PREFIX: &str = "mq:dedup:";
+
+const CLAIM: &str = "claim";
 
 /// The longest lease or retention, about 100 years: SET refuses an expiry that overflows.
 const LONGEST: u64 = 100 * 366 * 24 * 3_600 * 1_000;
@@ -38,7 +39,7 @@ impl Entry {
         parts.number(owed(*ttl, *lease));
         parts.raw(b" ");
         parts.number((*max_crashes).into());
-        parts.finish("claim")
+        parts.finish(CLAIM)
     }
 
     pub(super) fn settle(hold: &Hold, step: &Step) -> Self {
@@ -94,6 +95,10 @@ impl Entry {
         [&self.text[key..head], &self.text[head..kept], &self.text[kept..extra]]
     }
 
+    pub(super) fn is_claim(&self) -> bool {
+        self.question == CLAIM
+    }
+
     /// How long all of it is.
     pub(super) fn len(&self) -> usize {
         self.text.len()
@@ -106,7 +111,6 @@ struct Parts {
     ends: [usize; 4],
 }
 
-/// Writing to memory does not fail.
 impl Parts {
     fn of(identity: &Identity, capacity: usize) -> Self {
         let mut parts = Self { text: Vec::with_capacity(capacity), ends: [0; 4] };
@@ -148,28 +152,33 @@ impl Parts {
     }
 
     fn turn(&mut self, name: &str, turn: Turn) {
-        let _ = write!(self.text, "{name}{}.{}", turn.generation, turn.step);
+        self.raw(name.as_bytes());
+        self.number(turn.generation.into());
+        self.raw(b".");
+        self.number(turn.step.into());
     }
 
     /// For a person who looks at the record.
     fn shown(&mut self, identity: &Identity) {
-        let Identity { consumer, business_key, message_id } = identity;
-        self.json(&[shown(consumer), shown(business_key), shown(message_id)]);
+        self.json(&[shown(identity.consumer()), shown(identity.business_key()), shown(identity.message_id())]);
     }
 
     fn json(&mut self, value: &impl serde::Serialize) {
+        // Writing text to memory does not fail.
         let _ = serde_json::to_writer(&mut self.text, value);
     }
 
     fn number(&mut self, number: u64) {
-        let _ = write!(self.text, "{number}");
+        self.raw(itoa::Buffer::new().format(number).as_bytes());
     }
 
     fn hex(&mut self, number: u128) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        for byte in number.to_be_bytes() {
-            self.text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        let mut hex = [0; 32];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
         }
+        self.raw(&hex);
     }
 
     fn raw(&mut self, bytes: &[u8]) {
@@ -202,7 +211,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn identity() -> Identity {
-        Identity { consumer: "q".into(), business_key: String::new(), message_id: "1 \"\n".into() }
+        Identity::new("q", "", "1 \"\n")
     }
 
     fn claim(lease: Duration, ttl: Duration) -> Entry {

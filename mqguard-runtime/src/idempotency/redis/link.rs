@@ -113,28 +113,47 @@ impl Backend for Link {
     type Question = Call;
     type Answer = Answer;
 
+    /// First all steps in one command, and each claim in one of its own: that is enough for a message that comes once. The claims that
+    /// meet a record take a second round. Who asks at the same time cannot tell in which order it was.
     async fn answer(&mut self, calls: Vec<Call>) -> Vec<Result<Answer, StoreError>> {
-        // All claims and steps are one command; the rest, which is rare, follows.
-        let entries: Vec<&Entry> = calls.iter().filter_map(Call::entry).collect();
-        let batch = (!entries.is_empty()).then_some(Request::Batch(&entries));
+        let steps: Vec<&Entry> = calls.iter().filter_map(Call::step).collect();
+        let batch = (!steps.is_empty()).then_some(Request::Batch(&steps));
         let requests: Vec<Request<'_>> = batch.into_iter().chain(calls.iter().filter_map(Call::request)).collect();
         let mut values = match self.exchange(&requests).await {
             Ok(values) => values.into_iter(),
             Err(why) => return calls.iter().map(|_| Err(why.clone())).collect(),
         };
-        let batch = if entries.is_empty() { None } else { values.next() };
-        let mut of_entries = batch.map(|value| answer::of_batch(&entries, value)).into_iter().flatten();
+        let batch = if steps.is_empty() { None } else { values.next() };
+        let mut of_steps = batch.map(|value| answer::of_batch(&steps, value)).into_iter().flatten();
         let mut of_others = requests.iter().filter(|request| !request.is_batch()).zip(values).map(answer::of_other);
-        let mut next = |call: &Call| match call {
-            Call::Record(_) => of_entries.next(),
-            Call::Ping(_) | Call::Config(_) => of_others.next(),
-        };
-        let answers: Vec<_> = calls.iter().map(|call| next(call).unwrap_or_else(|| Err(answer::missing()))).collect();
+        let mut next = |call: &Call| if call.step().is_some() { of_steps.next() } else { of_others.next() };
+        let mut answers: Vec<_> = calls.iter().map(|call| next(call).unwrap_or_else(|| Err(answer::missing()))).collect();
+        self.look_into_records(&calls, &mut answers).await;
         if answers.iter().filter_map(|answer| answer.as_ref().err()).any(is_read_only) {
             // The master has become a replica: its name may stand for another server by now.
             self.open = None;
         }
         answers
+    }
+}
+
+impl Link {
+    /// Answers the claims that met a record.
+    async fn look_into_records(&mut self, calls: &[Call], answers: &mut [Result<Answer, StoreError>]) {
+        let (claims, met): (Vec<&Entry>, Vec<_>) = calls
+            .iter()
+            .zip(answers)
+            .filter(|(_, answer)| **answer == Ok(Answer::Met))
+            .filter_map(|(call, answer)| Some((call.entry()?, answer)))
+            .unzip();
+        if claims.is_empty() {
+            return;
+        }
+        let values = self.exchange(&[Request::Batch(&claims)]).await;
+        let value = values.and_then(|mut values| values.pop().unwrap_or_else(|| Err(answer::missing())));
+        for (answer, of_claim) in met.into_iter().zip(answer::of_batch(&claims, value)) {
+            *answer = of_claim;
+        }
     }
 }
 

@@ -57,10 +57,15 @@ impl Call {
         }
     }
 
-    /// What is not part of the batch is a request of its own.
+    /// What takes the batch.
+    pub(super) fn step(&self) -> Option<&Entry> {
+        self.entry().filter(|entry| !entry.is_claim())
+    }
+
+    /// What is not a step is a request of its own.
     pub(super) fn request(&self) -> Option<Request<'_>> {
         match self {
-            Self::Record(_) => None,
+            Self::Record(entry) => entry.is_claim().then_some(Request::FirstClaim(entry)),
             Self::Ping(key) => Some(Request::Ping(key)),
             Self::Config(pattern) => Some(Request::Config(pattern)),
         }
@@ -70,7 +75,9 @@ impl Call {
 /// One command to the server.
 #[derive(Debug)]
 pub(super) enum Request<'a> {
-    /// All claims and steps.
+    /// A claim that is granted when there is no record; when there is one, it takes a batch.
+    FirstClaim(&'a Entry),
+    /// Any claims and steps.
     Batch(&'a [&'a Entry]),
     /// See [`Call`].
     Ping(&'a str),
@@ -82,6 +89,12 @@ impl Request<'_> {
     /// As a command; a script by its hash, or whole, which makes the server remember it.
     pub(super) fn command(&self, whole: bool) -> Cmd {
         match self {
+            Self::FirstClaim(entry) => {
+                let [record, kept, _] = entry.arguments();
+                let mut command = Cmd::with_capacity(6, entry.len() + 16);
+                command.arg("SET").arg(entry.key()).arg(record).arg("NX").arg("PX").arg(kept);
+                command
+            }
             Self::Batch(entries) => {
                 let size: usize = entries.iter().map(|entry| entry.len() + entry.question().len()).sum();
                 let mut command = Cmd::with_capacity(3 + entries.len() * 5, size + 64);
@@ -113,11 +126,12 @@ impl Request<'_> {
     }
 
     /// What it is about, for errors.
-    pub(super) fn subject(&self) -> &str {
+    pub(super) fn subject(&self) -> String {
         match self {
-            Self::Batch(_) => "a batch",
-            Self::Ping(key) => key,
-            Self::Config(pattern) => pattern,
+            Self::FirstClaim(entry) => entry.shown_key(),
+            Self::Batch(_) => "a batch".to_owned(),
+            Self::Ping(key) => (*key).to_owned(),
+            Self::Config(pattern) => (*pattern).to_owned(),
         }
     }
 

@@ -2,23 +2,19 @@
 -- KEYS    the record that each is about
 -- ARGV    four for each: which question, and what it takes: see claim.lua and settle.lua
 -- Returns a letter for each answer, in one string; then, in the same order, what some of the answers carry:
---         G granted | g granted, after: crashes | b busy: left | s stale | d duplicate | l letter: crashes, error or '' |
+--         g granted, after: crashes | b busy: left | s stale | d duplicate | l letter: crashes, error or '' |
 --         a applied | r refused | e failed: why
 
 local try, find, sub = redis.pcall, string.find, string.sub
 
--- The first claim of a message, and the completion of one that its asker is processing: nearly all that is asked. Anything else,
+-- The completion of a message that its asker is processing: nearly all that is asked, first claims need no script. Anything else,
 -- errors too, is left to the functions that know all cases.
-local function usual(question, key, record, kept, before)
-    if question == 'claim' then
-        local set = try('SET', key, record, 'NX', 'PX', kept)
-        return set and set.ok and 'G'
-    elseif question == 'complete' then
-        local text = try('GET', key)
-        if type(text) ~= 'string' or find(text, before, 1, true) ~= 1 then return end
-        local rest = find(text, ' turn=', 44, true)
-        return rest and try('SET', key, record .. sub(text, rest), 'PX', kept).ok and 'a'
-    end
+local function usual(question, key, head, kept, before)
+    if question ~= 'complete' then return end
+    local text = try('GET', key)
+    if type(text) ~= 'string' or find(text, before, 1, true) ~= 1 then return end
+    local rest = find(text, ' turn=', 44, true)
+    return rest and try('SET', key, head .. sub(text, rest), 'PX', kept).ok and 'a'
 end
 
 local questions, letters
