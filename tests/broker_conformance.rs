@@ -99,6 +99,7 @@ conformance! {
         a_settlement_after_the_close_has_no_effect,
         waiting_for_the_end_of_a_receipt_ends_with_the_subscription,
         cancelling_hands_back_what_was_not_taken,
+        nothing_comes_after_cancelling,
         the_delivery_limit_dead_letters,
     },
     dead_letter::{
@@ -115,6 +116,7 @@ conformance! {
         properties_and_headers_of_every_type_arrive,
         properties_and_headers_survive_a_dead_letter_hop,
         a_message_with_nothing_in_it_arrives,
+        a_message_is_kept_on_disk_unless_it_says_otherwise,
         bodies_are_exact,
     },
 }

@@ -22,7 +22,7 @@ mod stored;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqguard::idempotency::{ClaimRequest, Hold, Identity, Owner, RedisStore, Turn};
+use mqguard::idempotency::{ClaimRequest, Hold, Identity, Owner, RedisStore, Settled, Step, Store, Turn};
 
 const LEASE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_hours(24);
@@ -39,6 +39,12 @@ fn request(message_id: &str) -> ClaimRequest {
 
 fn hold(request: &ClaimRequest) -> Hold {
     Hold { identity: request.identity.clone(), owner: request.owner, ttl: request.ttl }
+}
+
+/// Has the server learn the script, so that nothing is sent twice.
+async fn teach(store: &RedisStore) {
+    store.ping().await.expect("it can be used");
+    assert_eq!(store.settle(&hold(&request("the script is known")), &Step::Lettered).await, Ok(Settled::Refused));
 }
 
 fn key(request: &ClaimRequest) -> String {

@@ -102,10 +102,22 @@ pub async fn a_message_with_nothing_in_it_arrives(bench: &Bench) {
     for queue_type in BOTH {
         let queue = bench.queue(queue_type).await;
         bench.publish(&Address::queue(&queue), &Message::default()).await;
-        let mut delivery = bench.consume(&queue, 1).await.next().await;
-        // A broker that can lose messages fills in that this one is to be kept.
-        delivery.message.properties.delivery_mode = None;
-        same(&delivery, &Message::default());
+        let mut expected = Message::default();
+        expected.properties.delivery_mode = Some(2);
+        same(&bench.consume(&queue, 1).await.next().await, &expected);
+    }
+}
+
+pub async fn a_message_is_kept_on_disk_unless_it_says_otherwise(bench: &Bench) {
+    let queue = bench.queue(BOTH[1]).await;
+    let mut consumer = bench.consume(&queue, 10).await;
+    for (asked, got) in [(None, 2), (Some(2), 2), (Some(1), 1)] {
+        let mut message = message("a");
+        message.properties.delivery_mode = asked;
+        bench.publish(&Address::queue(&queue), &message).await;
+        let delivery = consumer.next().await;
+        assert_eq!(delivery.message.properties.delivery_mode, Some(got));
+        delivery.receipt.settle(Settlement::Ack);
     }
 }
 

@@ -160,7 +160,6 @@ impl Consumer {
         }
     }
 
-    #[cfg(feature = "rabbitmq")]
     /// Waits for the end of the subscription and tells why it ended.
     pub async fn ended(&mut self) -> mqguard::broker::BrokerError {
         loop {

@@ -36,8 +36,7 @@ on_rabbitmq! {
         what_the_broker_refuses,
         a_full_queue_refuses,
         large_bodies,
-        messages_are_kept_on_disk,
-        refusals_do_not_use_up_the_connection,
+                refusals_do_not_use_up_the_connection,
         another_node_takes_over,
         a_closed_broker_lets_go;
     rabbitmq_alone:
@@ -266,19 +265,6 @@ async fn large_bodies(bench: &Bench) {
     let reason = refused(within(bench.broker.publish(&Address::queue(&queue), &too_large)).await);
     assert!(reason.contains("134217729"), "{reason}");
     bench.send(&queue, "after").await;
-}
-
-async fn messages_are_kept_on_disk(bench: &Bench) {
-    let queue = bench.queue(QueueType::Classic).await;
-    let mut consumer = bench.consume(&queue, 10).await;
-    for (asked, got) in [(None, 2), (Some(2), 2), (Some(1), 1)] {
-        let mut message = message("a");
-        message.properties.delivery_mode = asked;
-        bench.publish(&Address::queue(&queue), &message).await;
-        let delivery = consumer.next().await;
-        assert_eq!(delivery.message.properties.delivery_mode, Some(got));
-        delivery.receipt.settle(Settlement::Ack);
-    }
 }
 
 /// The client library loses a channel for good with each one that the broker closes.

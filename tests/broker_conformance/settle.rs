@@ -173,6 +173,17 @@ pub async fn cancelling_hands_back_what_was_not_taken(bench: &Bench) {
     }
 }
 
+pub async fn nothing_comes_after_cancelling(bench: &Bench) {
+    let queue = bench.queue(BOTH[0]).await;
+    let mut consumer = bench.consume(&queue, 1).await;
+    bench.send(&queue, "a").await;
+    consumer.cancel().await;
+    consumer.ended().await;
+    consumer.ended().await;
+    consumer.close().await;
+    assert_eq!(bench.drain(&queue).await, ["a"]);
+}
+
 /// A limit of 2 lets 3 deliveries happen.
 pub async fn the_delivery_limit_dead_letters(bench: &Bench) {
     let dead = bench.queue(BOTH[0]).await;

@@ -9,7 +9,7 @@ use mqguard::idempotency::{Claim, ClaimRequest, Hold, Identity, MemoryStore, Own
 
 use crate::server::Server;
 use crate::stored::look;
-use crate::{DAY, request, store};
+use crate::{DAY, request, store, teach};
 
 /// A small generator of numbers: the same for the same seed.
 struct Dice(u64);
@@ -114,6 +114,7 @@ async fn several_questions_about_one_message_at_once_are_answered_as_if_one_afte
 async fn compare(at_once: u64) {
     let server = Server::start();
     let (redis, memory) = (store(&server.url()), MemoryStore::new());
+    teach(&redis).await;
     let mut client = server.client();
     let reads = client.info("stats", "total_reads_processed");
     let (mut answers, mut batches) = (HashMap::new(), 0);

@@ -39,10 +39,32 @@ pub struct Properties {
     pub timestamp: Option<u64>,
     /// The priority.
     pub priority: Option<u8>,
-    /// 2: survives a restart of the broker. 1: need not.
+    /// 2: survives a restart of the broker. 1: need not. What is published without is published with 2.
     pub delivery_mode: Option<u8>,
     /// The message's own time to live, in milliseconds, as text.
     pub expiration: Option<String>,
+}
+
+/// Type, channel, size and end marker of an AMQP frame; class, weight, body size and property flags of a content header.
+const CONTENT_HEADER_FIXED: usize = (1 + 2 + 4 + 1) + (2 + 2 + 8 + 2);
+
+impl Message {
+    /// The size in bytes of the AMQP frame that carries properties and headers, the delivery mode always among them.
+    pub(crate) fn content_header_len(&self) -> usize {
+        let headers = if self.headers.is_empty() { 0 } else { self.headers.encoded_len() };
+        CONTENT_HEADER_FIXED + self.properties.encoded_len() + headers
+    }
+}
+
+impl Properties {
+    fn encoded_len(&self) -> usize {
+        let Self {
+            message_id, correlation_id, content_type, content_encoding, kind, app_id, user_id, reply_to, expiration, ..
+        } = self;
+        let texts = [message_id, correlation_id, content_type, content_encoding, kind, app_id, user_id, reply_to, expiration];
+        let texts: usize = texts.into_iter().flatten().map(|text| 1 + text.len()).sum();
+        texts + self.timestamp.map_or(0, |_| 8) + self.priority.map_or(0, |_| 1) + 1
+    }
 }
 
 /// The media type of JSON.

@@ -32,36 +32,19 @@ const KEPT: [&str; 12] = [
 ];
 const LONGEST_KEPT: usize = 300;
 
-/// Bytes that the headers of `message` may take in a frame of `frame_max`; 0 is no limit. Leaves room for what the broker adds when it
-/// dead-letters.
-fn room(message: &Message, frame_max: usize) -> usize {
+/// By how many bytes a message is too long for a frame of `frame_max` (0 is no limit) with so many more in its headers. Leaves room for
+/// what the broker adds when it dead-letters.
+fn excess(message: &Message, more: usize, frame_max: usize) -> usize {
     if frame_max == 0 {
-        return usize::MAX;
+        return 0;
     }
-    let frame_and_content_header = 8 + 14;
     let for_the_broker = 4096.min(frame_max / 8);
-    frame_max.saturating_sub(frame_and_content_header + for_the_broker + properties_len(message))
-}
-
-fn properties_len(message: &Message) -> usize {
-    let properties = &message.properties;
-    let texts = [
-        &properties.message_id,
-        &properties.correlation_id,
-        &properties.content_type,
-        &properties.content_encoding,
-        &properties.kind,
-        &properties.app_id,
-        &properties.user_id,
-        &properties.reply_to,
-        &properties.expiration,
-    ];
-    texts.into_iter().flatten().map(|text| 1 + text.len()).sum::<usize>() + 8 + 1 + 1
+    (message.content_header_len() + more + for_the_broker).saturating_sub(frame_max)
 }
 
 /// Whether a message's headers fit.
 fn fits(message: &Message, frame_max: usize) -> bool {
-    message.headers.encoded_len() <= room(message, frame_max)
+    excess(message, 0, frame_max) == 0
 }
 
 /// Makes a retry copy fit, at the cost of its history. Returns whether it does now.
@@ -117,7 +100,7 @@ impl Cut {
     fn excess(&self, message: &Message, frame_max: usize) -> usize {
         let mut list = Headers::new();
         self.list(&mut list);
-        (message.headers.encoded_len() + list.encoded_len()).saturating_sub(room(message, frame_max))
+        excess(message, list.encoded_len(), frame_max)
     }
 
     /// Repeats a measure until it has been enough, or has nothing more to cut.

@@ -19,7 +19,7 @@ pub(super) struct Death {
 
 /// The message as it arrives at the dead-letter target, and its history, newest first. Like RabbitMQ 4, the history counts only what the
 /// broker did itself: a republished `x-death` header is not read.
-pub(super) fn bury(mut entry: Entry, queue: &str, reason: &'static str) -> (Message, Vec<Death>) {
+pub(super) fn bury(mut entry: Entry, queue: &str, reason: &'static str, now: SystemTime) -> (Message, Vec<Death>) {
     let mut message = Arc::unwrap_or_clone(entry.message);
     let expiration = message.properties.expiration.take();
     let known = entry.deaths.iter().position(|death| death.queue == queue && death.reason == reason);
@@ -31,7 +31,7 @@ pub(super) fn bury(mut entry: Entry, queue: &str, reason: &'static str) -> (Mess
             count: 1,
             exchange: entry.exchange,
             routing_key: entry.routing_key,
-            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            time: now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             expiration,
         },
     };

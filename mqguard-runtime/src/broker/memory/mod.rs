@@ -2,6 +2,7 @@
 //!
 //! It is what runs without configuration, and what tests run on. Everything in it ends with the process.
 
+mod clock;
 mod death;
 mod queue;
 mod routing;
@@ -15,6 +16,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use self::clock::Clock;
 use self::state::State;
 use self::subscription::MemorySubscription;
 use super::contract::{Address, Broker, BrokerError, ConsumeRequest, PublishError, Subscription};
@@ -25,7 +27,7 @@ use super::topology::{DeclareMode, Topology};
 #[derive(Clone)]
 pub struct MemoryBroker {
     shared: Arc<Shared>,
-    started: (SystemTime, Instant),
+    clock: Clock,
 }
 
 struct Shared {
@@ -50,8 +52,9 @@ impl MemoryBroker {
     /// An empty broker.
     #[must_use]
     pub fn new() -> Self {
-        let shared = Arc::new(Shared { state: Mutex::new(State::default()), expiry: Arc::default() });
-        Self { shared, started: (SystemTime::now(), Instant::now()) }
+        let clock = Clock::start();
+        let shared = Arc::new(Shared { state: Mutex::new(State::new(clock)), expiry: Arc::default() });
+        Self { shared, clock }
     }
 
     /// How many messages are ready in a queue; 0 for a queue that does not exist.
@@ -168,7 +171,7 @@ impl Broker for MemoryBroker {
     }
 
     fn now(&self) -> SystemTime {
-        self.started.0 + self.started.1.elapsed()
+        self.clock.at(Instant::now())
     }
 
     fn is_embedded(&self) -> bool {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::clock::Clock;
 use super::death::{Death, bury, is_cycle};
 use super::queue::{Entry, QueueState};
 use super::routing::routes;
@@ -20,6 +21,7 @@ pub(super) struct State {
     next_tag: u64,
     pub(super) available: bool,
     pub(super) expiry_watched: bool,
+    clock: Clock,
 }
 
 struct ExchangeState {
@@ -42,8 +44,8 @@ pub(super) enum Taken {
     Ended,
 }
 
-impl Default for State {
-    fn default() -> Self {
+impl State {
+    pub(super) fn new(clock: Clock) -> Self {
         Self {
             exchanges: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -52,11 +54,10 @@ impl Default for State {
             next_tag: 1,
             available: true,
             expiry_watched: false,
+            clock,
         }
     }
-}
 
-impl State {
     pub(super) fn queue(&self, name: &str) -> Option<&QueueState> {
         self.queues.get(name)
     }
@@ -162,6 +163,8 @@ impl State {
         if targets.is_empty() {
             return Err(PublishError::Unroutable(address.clone()));
         }
+        let mut message = message.clone();
+        message.properties.delivery_mode.get_or_insert(2);
         for target in targets {
             self.enqueue(&target, message.clone(), &address.exchange, &address.routing_key, Vec::new(), now);
         }
@@ -302,7 +305,7 @@ impl State {
             }
             return;
         }
-        let (message, deaths) = bury(entry, queue, reason);
+        let (message, deaths) = bury(entry, queue, reason, self.clock.at(now));
         for to in queues.into_iter().filter(|to| !is_cycle(&deaths, to)) {
             self.enqueue(&to, message.clone(), &target.exchange, &target.routing_key, deaths.clone(), now);
         }

@@ -10,12 +10,6 @@ use crate::broker::message::{Message, Properties};
 /// What AMQP keeps in a short string, as all names and properties are.
 const MAX_SHORT: usize = 255;
 
-/// Class, weight, body size and property flags of a content header.
-const CONTENT_HEADER_FIXED: usize = 2 + 2 + 8 + 2;
-
-/// Type, channel, size and end marker of a frame.
-pub(super) const FRAME_OVERHEAD: usize = 8;
-
 /// A name or property as a short string; the error says why it is none.
 pub(super) fn short(what: &str, text: &str) -> Result<ShortString, String> {
     ShortString::try_new(text).map_err(|_| format!("{what} has {} bytes, AMQP takes at most {MAX_SHORT}", text.len()))
@@ -58,34 +52,6 @@ pub(super) fn to_properties(message: &Message) -> Result<BasicProperties, String
         properties = properties.with_headers(to_table(&message.headers)?);
     }
     Ok(properties)
-}
-
-/// The size of the frame that carries properties and headers, in bytes.
-pub(super) fn content_header_len(message: &Message) -> usize {
-    let Properties {
-        message_id,
-        correlation_id,
-        content_type,
-        content_encoding,
-        kind,
-        app_id,
-        user_id,
-        reply_to,
-        timestamp,
-        priority,
-        delivery_mode: _,
-        expiration,
-    } = &message.properties;
-    let texts = [message_id, correlation_id, content_type, content_encoding, kind, app_id, user_id, reply_to, expiration];
-    let texts: usize = texts.into_iter().flatten().map(|text| 1 + text.len()).sum();
-    let headers = if message.headers.is_empty() { 0 } else { message.headers.encoded_len() };
-    FRAME_OVERHEAD
-        + CONTENT_HEADER_FIXED
-        + texts
-        + timestamp.map_or(0, |_| 8)
-        + priority.map_or(0, |_| 1)
-        + 1 // The delivery mode, which is always sent.
-        + headers
 }
 
 fn to_table(headers: &Headers) -> Result<FieldTable, String> {

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connection::{Link, OPERATION_TIMEOUT, Slot, discard, no_answer};
-use super::convert::{content_header_len, short, to_properties};
+use super::convert::{short, to_properties};
 use super::errors::{self, code};
 use crate::broker::contract::{Address, PublishError};
 use crate::broker::message::Message;
@@ -91,7 +91,7 @@ impl Publisher {
     /// fit no more once the broker has added its own, which it does to a message that it delivers again or dead-letters: then at each
     /// delivery.
     fn fits(&self, message: &Message) -> Result<(), String> {
-        let (length, frame_max) = (content_header_len(message), self.slot.frame_max());
+        let (length, frame_max) = (message.content_header_len(), self.slot.frame_max());
         let limit = frame_max - BROKER_HEADERS.min(frame_max / 16);
         if frame_max > 0 && length > limit {
             return Err(format!(
