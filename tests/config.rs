@@ -5,7 +5,7 @@
 mod harness;
 
 use harness::{Process, Scene, bare, guarded, is_child};
-use mqguard::__private::{Consumer, Context, DeadLetterSpec, NotRun};
+use mqguard::__private::{Consumer, Context, DeadLetterSpec, Failure};
 use mqguard::{ConsumerSpec, DeadLetter, Error, Guard, MemoryBroker, MemoryStore, State, consumer, dead_letter_consumer};
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ impl Consumer for Circular {
     type Message = Value;
     type Output = ();
 
-    async fn run(_message: Value, _cx: Context) -> Result<(), NotRun> {
+    async fn run(_message: Value, _cx: Context) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -142,9 +142,10 @@ async fn a_dead_letter_consumer_on_another_queue() {
 async fn state_that_is_missing_or_given_twice() {
     let guard = Guard::embedded().consumer::<stateful>().consumer::<very_stateful>().state(1u8).state(2u8);
     let said = mistakes(guard).await;
-    assert_eq!(said.len(), 3, "{said:?}");
+    assert_eq!(said.len(), 4, "{said:?}");
     says(&said, &["consumer `stateful` (queue `stateful`)", "config::Database", ".state("]);
     says(&said, &["consumer `very_stateful` (queue `stateful.too`)", "config::Cache"]);
+    says(&said, &["consumer `very_stateful` (queue `stateful.too`)", "config::Database"]);
     says(&said, &["two values of the type `u8`"]);
 }
 

@@ -249,8 +249,10 @@ async fn panics_and_timeouts_run_once_where_they_are_fatal() {
     assert_eq!(rig.log.count(), 2);
 }
 
-async fn wanted(how: &str) -> Result<Precheck, Trouble> {
-    match how {
+#[allow(clippy::ptr_arg, reason = "the message is a String")]
+async fn wanted(how: &String, attempt: Attempt) -> Result<Precheck, Trouble> {
+    match how.as_str() {
+        "retryable once" if attempt.retries == 0 => Err(Trouble::Passing(0)),
         "skip" => Ok(Precheck::Skip),
         "retryable" => Err(Trouble::Passing(0)),
         "fatal" => Err(Trouble::Final),
@@ -272,6 +274,7 @@ async fn a_precheck_lets_run_skips_or_fails_the_run() {
     let cases = [
         ("proceed", (0, "Processed".to_owned())),
         ("skip", (0, "Skipped".to_owned())),
+        ("retryable once", (1, "Processed".to_owned())),
         ("retryable", dead(2, "exhausted", "failures::support::Trouble")),
         ("fatal", dead(0, "fatal", "failures::support::Trouble")),
         ("panic", dead(2, "exhausted", "panic")),
@@ -287,7 +290,7 @@ async fn a_precheck_lets_run_skips_or_fails_the_run() {
             other => format!("{other:?}"),
         };
         assert_eq!((retried, last), expected, "{how}");
-        assert_eq!(rig.log.runs_of(how).len(), usize::from(how == "proceed"), "{how}");
+        assert_eq!(rig.log.runs_of(how).len(), usize::from(expected.1 == "Processed"), "{how}");
     }
     rig.assert_empty_but(&[("dlq.checked", 4)]);
 }
@@ -331,18 +334,27 @@ async fn an_extractor_of_the_users_own_gives_a_value_or_fails_the_run() {
 }
 
 struct Missing;
+struct Lacking;
 
-#[consumer(queue = "stateful")]
+async fn known(_job: &Job, _lacking: State<Lacking>) -> Precheck {
+    Precheck::Proceed
+}
+
+#[consumer(queue = "stateful", precheck = known)]
 async fn stateful(_job: Job, _missing: State<Missing>) {}
 
 #[tokio::test(start_paused = true)]
 async fn a_state_that_is_not_registered_is_told_at_start() {
     let error = Guard::embedded().consumer::<stateful>().start().await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "consumer `stateful` (queue `stateful`): nothing of type `failures::Missing` was registered: \
-         call `.state(...)` with one on the guard"
-    );
+    let mqguard::Error::Config(mistakes) = error else { panic!("{error}") };
+    for (mistake, missing) in mistakes.iter().zip(["Missing", "Lacking"]) {
+        let expected = format!(
+            "consumer `stateful` (queue `stateful`): nothing of type `failures::{missing}` was registered: \
+             call `.state(...)` with one on the guard"
+        );
+        assert_eq!(mistake.to_string(), expected);
+    }
+    assert_eq!(mistakes.len(), 2);
 }
 
 #[consumer(queue = "effective", retry(max = 2, delay = "5s"), dlq = "dlq.effective")]

@@ -235,9 +235,9 @@ async fn with_tenant(_order: Order, _attempt: Attempt, _headers: Headers, _tenan
 #[test]
 fn what_a_function_takes_is_asked_for_before_the_start() {
     let states = States::default();
-    assert_eq!(with_state::check(&states), Err(MissingState("u8")));
-    assert_eq!(with_tenant::check(&states), Err(MissingState("the tenant")));
-    assert_eq!(minimal::check(&states), Ok(()));
+    assert_eq!(with_state::missing(&states), [MissingState("u8"), MissingState("the tenant")]);
+    assert_eq!(with_tenant::missing(&states), [MissingState("the tenant")]);
+    assert_eq!(minimal::missing(&states), []);
 }
 
 #[tokio::test]

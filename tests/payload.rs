@@ -169,7 +169,7 @@ async fn text(text: String, log: Logged, cx: Context) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn null_is_a_value_and_an_empty_body_is_none() {
+async fn an_empty_body_is_read_as_null() {
     let rig = Rig::start(|guard| guard.consumer::<maybe>().consumer::<signal>().consumer::<text>()).await;
     for queue in ["maybe", "signal", "text"] {
         for (what, body) in [("null", "null"), ("empty", ""), ("object", "{}")] {
@@ -181,10 +181,10 @@ async fn null_is_a_value_and_an_empty_body_is_none() {
     let mut processed: Vec<_> =
         rig.log.seen().into_iter().filter(|seen| seen.what == What::Processed).map(|seen| seen.id.unwrap()).collect();
     processed.sort();
-    assert_eq!(processed, ["maybe null", "signal null", "text text"]);
+    assert_eq!(processed, ["maybe empty", "maybe null", "signal empty", "signal null", "text text"]);
     let mut names: Vec<_> = rig.log.runs().into_iter().map(|run| run.name).collect();
     names.sort();
-    assert_eq!(names, ["hello", "none", "signal"]);
+    assert_eq!(names, ["hello", "none", "none", "signal", "signal"]);
 }
 
 #[consumer(queue = "raw", retry(max = 1, delay = "5s"), dlq = "dlq.raw")]

@@ -314,3 +314,25 @@ async fn outages_under_load_leave_every_effect_once() {
     }
     assert_eq!(scene.queues.depth("dlq.work"), 0);
 }
+
+/// A password that is refused at start is a mistake, though the store was away before; one that is refused later may come to be right.
+#[tokio::test(start_paused = true)]
+async fn refused_access_is_final_at_start_and_passes_later() {
+    for away in [0, 1, 3] {
+        let scene = Scene::smooth();
+        scene.store.plan(Op::Ping, Fault::RequestLost, away);
+        scene.store.plan(Op::Ping, Fault::Refused, 1);
+        let start = scene.guard().consumer::<guarded>().start();
+        let error = tokio::time::timeout(s(30), start).await.unwrap().unwrap_err();
+        let expected = "consumer `guarded` on queue `work`: store `redis`: the store refused: WRONGPASS invalid password";
+        assert_eq!(error.to_string(), expected);
+    }
+    let scene = Scene::smooth();
+    let running = scene.start::<guarded>().await;
+    scene.store.plan(Op::Claim, Fault::RequestLost, 2);
+    scene.store.plan(Op::Ping, Fault::Refused, 3);
+    scene.publish("work", "m-1").await;
+    eventually("it says so", || is_paused(&running) && status(&running).to_string().contains("WRONGPASS")).await;
+    eventually("it is let in again", || running.health().is_healthy()).await;
+    scene.until("it is done", done).await;
+}

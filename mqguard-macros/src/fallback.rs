@@ -27,7 +27,7 @@ pub(crate) fn consumer(name: &Ident, function: Option<&Function>, root: &TokenSt
             fn run(
                 (): Self::Message,
                 _: #private::Context,
-            ) -> impl ::core::future::Future<Output = ::core::result::Result<Self::Output, #private::NotRun>> + ::core::marker::Send {
+            ) -> impl ::core::future::Future<Output = ::core::result::Result<Self::Output, #private::Failure>> + ::core::marker::Send {
                 async { ::core::result::Result::Ok(()) }
             }
         }

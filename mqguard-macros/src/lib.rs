@@ -161,7 +161,8 @@ use proc_macro::TokenStream;
 ///
 /// ## `precheck`
 ///
-/// An `async fn(&Order) -> Precheck`, or `-> Result<Precheck, E>`, that runs before every run of the function and may skip it.
+/// An `async fn(&Order) -> Precheck`, or `-> Result<Precheck, E>`, that runs before every run of the function and may skip it. It may
+/// take what the function may take besides the message: `async fn still_wanted(order: &Order, db: State<Db>) -> Precheck`.
 ///
 /// `precheck = still_wanted`
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::broker::BrokerError;
+use crate::consumer::ConsumerError;
 
 /// The state of one consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Status {
     /// Ended by something that does not pass by itself.
     Failed {
         /// What it was.
-        error: BrokerError,
+        error: ConsumerError,
     },
 }
 

@@ -15,8 +15,8 @@ mod wire;
 
 pub use broker::{BrokerError, DeclareMode, HeaderValue, Headers, MemoryBroker, Message, Properties, PublishError, QueueType};
 pub use consumer::{
-    Attempt, BusinessKey, Consumer, ConsumerSpec, Context, DecodeError, Effects, ErrorText, Extract, Failure, MissingState,
-    Origin, Outcome, Payload, Precheck, PrecheckOutcome, Raw, State, States,
+    Attempt, BusinessKey, Consumer, ConsumerError, ConsumerSpec, Context, DecodeError, Effects, ErrorText, Extract, Failure,
+    MissingState, Origin, Outcome, Payload, Precheck, PrecheckFn, PrecheckOutcome, PrecheckParams, Raw, State, States,
 };
 pub use dead_letter::{DeadLetter, Reason};
 pub use event::{Event, EventKind};
@@ -32,7 +32,8 @@ pub mod __private {
     pub use crate::broker::{ExchangeKind, QueueType};
     pub use crate::consumer::{
         BindingSpec, Consumer, ConsumerSpec, Context, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, Extract, Failure, FaultRule,
-        IdempotentSpec, IdentityRule, MissingId, MissingState, NotRun, Role, States, business_key, classified, precheck,
+        IdempotentSpec, IdentityRule, MissingId, MissingState, PrecheckOf, Role, States, business_key, classified, missing,
+        precheck,
     };
     pub use crate::retry::{Backoff, Retry, RetryPolicy, RetryableError, after, later};
     pub use std::time::Duration;

@@ -47,6 +47,8 @@ pub enum Fault {
     RequestLost,
     /// It is applied, the answer never comes back.
     AnswerLost,
+    /// The store does not let the client in.
+    Refused,
 }
 
 impl FaultyStore {
@@ -119,6 +121,7 @@ impl FaultyStore {
         };
         match planned {
             None => apply(&self.records).await,
+            Some(Fault::Refused) => Err(StoreError::Refused("WRONGPASS invalid password".into())),
             Some(Fault::RequestLost) => Err(StoreError::Unavailable("connection reset".into())),
             Some(Fault::AnswerLost) => {
                 apply(&self.records).await?;

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::Path;
 use syn::spanned::Spanned;
 
 use super::{companion, spec};
@@ -21,10 +22,11 @@ pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream)
         (None, Some(output)) => output.clone(),
         (None, None) => quote!(()),
     };
-    let run = run(consumer, handler, root, private);
+    let run = run(consumer, handler, private);
     let business_key = consumer.idempotent.as_ref().and_then(|it| it.key.as_ref());
     let business_key = business_key.map(|(key, at)| self::business_key(key, at.span(), root, private));
-    let check = check(handler, private);
+    let precheck = consumer.precheck.as_ref().map(|path| precheck(path, private));
+    let missing = missing(handler, private);
     quote_spanned! {name.span()=>
         #declaration
         #attributes
@@ -34,7 +36,8 @@ pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream)
             type Output = #output;
             #run
             #business_key
-            #check
+            #precheck
+            #missing
         }
     }
 }
@@ -46,14 +49,9 @@ fn local(name: &str, at: Span) -> Ident {
 }
 
 /// Calls the function, at whose name the compiler then says what it has against its future.
-fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &TokenStream) -> TokenStream {
+fn run(consumer: &Consumer, handler: &Handler, private: &TokenStream) -> TokenStream {
     let name = &handler.name;
     let (message, cx) = (local("message", name.span()), local("cx", name.span()));
-    let precheck = consumer.precheck.as_ref().map(|path| {
-        let message = local("message", path.span());
-        let outcome = quote_spanned!(path.span()=> #root::PrecheckOutcome::into_precheck(#path(&#message).await));
-        quote!(#private::precheck(#outcome)?;)
-    });
     let extracted =
         handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::extract(&#cx).await?));
     let call = quote_spanned!(name.span()=> #name(#message #(, #extracted)*).await);
@@ -69,9 +67,8 @@ fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &Tok
         fn run(
             #message: Self::Message,
             #cx: #private::Context,
-        ) -> impl ::core::future::Future<Output = ::core::result::Result<Self::Output, #private::NotRun>> + ::core::marker::Send {
+        ) -> impl ::core::future::Future<Output = ::core::result::Result<Self::Output, #private::Failure>> + ::core::marker::Send {
             async move {
-                #precheck
                 #outcome
                 ::core::result::Result::Ok(#value)
             }
@@ -95,15 +92,24 @@ fn business_key(key: &KeySource, at: Span, root: &TokenStream, private: &TokenSt
     }
 }
 
-/// Asks the parameters whether they can be had.
-fn check(handler: &Handler, private: &TokenStream) -> Option<TokenStream> {
+/// What runs before the function.
+fn precheck(path: &Path, private: &TokenStream) -> TokenStream {
+    // Everything at the path: what is wrong with the function is then said once, there.
+    quote_spanned! {path.span()=>
+        fn precheck() -> impl #private::PrecheckOf<Self::Message> {
+            #private::precheck(#path)
+        }
+    }
+}
+
+/// Asks the parameters what they lack.
+fn missing(handler: &Handler, private: &TokenStream) -> Option<TokenStream> {
     let states = local("states", handler.name.span());
-    let checks = handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::check(#states)?;));
+    let checks = handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::check(#states)));
     (!handler.extractors.is_empty()).then(|| {
         quote! {
-            fn check(#states: &#private::States) -> ::core::result::Result<(), #private::MissingState> {
-                #(#checks)*
-                ::core::result::Result::Ok(())
+            fn missing(#states: &#private::States) -> ::std::vec::Vec<#private::MissingState> {
+                #private::missing([#(#checks),*])
             }
         }
     })

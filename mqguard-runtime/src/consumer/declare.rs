@@ -4,6 +4,7 @@ use super::context::Context;
 use super::extract::{MissingState, States};
 use super::outcome::{Failure, Outcome};
 use super::payload::Payload;
+use super::precheck::{NoPrecheck, PrecheckOf};
 use super::spec::ConsumerSpec;
 
 /// A declared consumer. `#[consumer]` and `#[dead_letter_consumer]` implement it; nobody needs to do so by hand.
@@ -21,7 +22,7 @@ pub trait Consumer: 'static {
     type Output: Outcome;
 
     /// Takes what the parameters need from `cx` and runs the function.
-    fn run(message: Self::Message, cx: Context) -> impl Future<Output = Result<Self::Output, NotRun>> + Send;
+    fn run(message: Self::Message, cx: Context) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
 
     /// The business key of a message; `None` when it has none.
     #[must_use]
@@ -30,27 +31,15 @@ pub trait Consumer: 'static {
         None
     }
 
-    /// Whether everything that the parameters need is registered.
-    ///
-    /// # Errors
-    /// Names the first state that is missing.
-    fn check(states: &States) -> Result<(), MissingState> {
-        let _ = states;
-        Ok(())
+    /// What runs before the function.
+    fn precheck() -> impl PrecheckOf<Self::Message> {
+        NoPrecheck
     }
-}
 
-/// Why the function itself was not called.
-#[derive(Debug)]
-pub enum NotRun {
-    /// The precheck said that there is nothing to do: counts as success.
-    Skipped,
-    /// A parameter could not be had, or the precheck failed.
-    Failed(Failure),
-}
-
-impl From<Failure> for NotRun {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
+    /// The states that the parameters need and that are not registered.
+    #[must_use]
+    fn missing(states: &States) -> Vec<MissingState> {
+        let _ = states;
+        Vec::new()
     }
 }

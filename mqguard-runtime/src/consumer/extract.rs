@@ -62,6 +62,11 @@ impl std::fmt::Debug for States {
 #[error("nothing of type `{0}` was registered: call `.state(...)` with one on the guard")]
 pub struct MissingState(pub &'static str);
 
+/// The errors among the results.
+pub fn missing<const N: usize>(checks: [Result<(), MissingState>; N]) -> Vec<MissingState> {
+    checks.into_iter().filter_map(Result::err).collect()
+}
+
 /// A value registered with [`Guard::state`](crate::Guard::state), shared by all runs. A parameter can take it apart: `State(db): State<Db>`.
 #[derive(Debug)]
 pub struct State<T>(pub Arc<T>);

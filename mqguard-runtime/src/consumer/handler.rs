@@ -3,10 +3,11 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 
 use super::context::Context;
-use super::declare::{Consumer, NotRun};
+use super::declare::Consumer;
 use super::extract::{MissingState, States};
 use super::outcome::{Failure, Outcome};
 use super::payload::{DecodeError, Payload};
+use super::precheck::{Precheck, PrecheckOf};
 use crate::broker::Message;
 
 /// A consumer without its types: all that the pipeline needs of it. What is generic ends here.
@@ -14,8 +15,8 @@ pub(crate) trait Handler: Send + Sync {
     /// Reads a message.
     fn prepare(&self, message: &Message) -> Result<Prepared, DecodeError>;
 
-    /// Whether everything that the parameters need is registered.
-    fn check(&self, states: &States) -> Result<(), MissingState>;
+    /// The states that the parameters need and that are not registered.
+    fn missing(&self, states: &States) -> Vec<MissingState>;
 }
 
 /// A decoded message, ready to run.
@@ -48,15 +49,16 @@ impl<C: Consumer> Handler for Of<C> {
         Ok(Prepared { business_key, run: Box::new(|cx| Box::pin(run::<C>(message, cx))) })
     }
 
-    fn check(&self, states: &States) -> Result<(), MissingState> {
-        C::check(states)
+    fn missing(&self, states: &States) -> Vec<MissingState> {
+        let mut missing = C::missing(states);
+        missing.extend(C::precheck().missing(states));
+        missing
     }
 }
 
 async fn run<C: Consumer>(message: C::Message, cx: Context) -> Result<Ran, Failure> {
-    match C::run(message, cx).await {
-        Ok(output) => output.into_result().map(|()| Ran::Done),
-        Err(NotRun::Skipped) => Ok(Ran::Skipped),
-        Err(NotRun::Failed(failure)) => Err(failure),
+    if C::precheck().check(&message, &cx).await? == Precheck::Skip {
+        return Ok(Ran::Skipped);
     }
+    C::run(message, cx).await?.into_result().map(|()| Ran::Done)
 }

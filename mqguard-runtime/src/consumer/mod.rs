@@ -3,6 +3,7 @@
 mod context;
 mod courier;
 mod declare;
+mod error;
 mod extract;
 mod handler;
 mod key;
@@ -16,12 +17,13 @@ mod topology;
 mod worker;
 
 pub use context::{Attempt, Context, Effects, Origin};
-pub use declare::{Consumer, NotRun};
-pub use extract::{Extract, MissingState, State, States};
+pub use declare::Consumer;
+pub use error::ConsumerError;
+pub use extract::{Extract, MissingState, State, States, missing};
 pub use key::{BusinessKey, business_key};
 pub use outcome::{ErrorText, Failure, Outcome, classified};
 pub use payload::{DecodeError, Payload, Raw};
-pub use precheck::{Precheck, PrecheckOutcome, precheck};
+pub use precheck::{Precheck, PrecheckFn, PrecheckOf, PrecheckOutcome, PrecheckParams, precheck};
 pub use spec::{
     BindingSpec, ConsumerSpec, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, FaultRule, IdempotentSpec, IdentityRule, MissingId,
     Role,

@@ -52,7 +52,9 @@ fn at(path: &str) -> String {
 /// Reads a JSON body; the error names the path.
 pub(crate) fn decode_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
     if body.is_empty() {
-        return Err(DecodeError { path: String::new(), problem: "the body is empty, JSON was expected".into() });
+        // Nothing is what `()` and `None` say.
+        let empty = || DecodeError { path: String::new(), problem: "the body is empty, JSON was expected".into() };
+        return serde_json::from_slice(b"null").map_err(|_| empty());
     }
     // Keeping track of the path costs, so it is looked for only when there is something to tell.
     serde_json::from_slice(body).map_err(|error| locate::<T>(body).unwrap_or_else(|| whole(&error)))

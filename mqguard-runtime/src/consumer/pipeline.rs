@@ -164,7 +164,7 @@ impl Pipeline {
     /// Has the worker pause.
     pub(crate) fn store_failed(&self, error: &StoreError) {
         if let Some(ledger) = &self.ledger {
-            self.store_down.send_replace(ledger.about(error));
+            self.store_down.send_replace(ledger.about(error.clone()).to_string());
         }
     }
 

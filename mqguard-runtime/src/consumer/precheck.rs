@@ -1,6 +1,9 @@
 use std::error::Error;
+use std::future::{Future, ready};
+use std::marker::PhantomData;
 
-use super::declare::NotRun;
+use super::context::Context;
+use super::extract::{Extract, MissingState, States, missing};
 use super::outcome::Failure;
 use crate::retry::RetryableError;
 
@@ -48,13 +51,108 @@ impl PrecheckOutcome for Result<Precheck, Failure> {
     }
 }
 
-/// Ends the run when a precheck says so.
-///
-/// # Errors
-/// [`NotRun::Skipped`], or the failure of the precheck.
-pub fn precheck(outcome: impl PrecheckOutcome) -> Result<(), NotRun> {
-    match outcome.into_precheck()? {
-        Precheck::Proceed => Ok(()),
-        Precheck::Skip => Err(NotRun::Skipped),
+/// An `async fn` that can be named in `precheck = path`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a precheck of `{M}`",
+    label = "not an `async fn` that takes a `&{M}` first",
+    note = "a precheck is an `async fn(&{M}) -> Precheck`; like a handler it may take a `State<T>`, `Context`, and so on besides"
+)]
+pub trait PrecheckFn<'a, M, Params> {
+    /// What it returns.
+    type Output;
+    /// The future of a call.
+    type Future: Future<Output = Self::Output> + Send;
+
+    /// Calls it.
+    fn call(&self, message: &'a M, params: Params) -> Self::Future;
+}
+
+/// What a precheck takes besides the message: up to four parameters.
+pub trait PrecheckParams: Sized + Send {
+    /// Takes them for one delivery.
+    fn extract(cx: &Context) -> impl Future<Output = Result<Self, Failure>> + Send;
+
+    /// The states that they need and that are not registered.
+    fn missing(states: &States) -> Vec<MissingState>;
+}
+
+macro_rules! parameters {
+    ($($ty:ident $name:ident),*) => {
+        impl<'a, F, M: 'a, Fut, $($ty),*> PrecheckFn<'a, M, ($($ty,)*)> for F
+        where
+            F: Fn(&'a M, $($ty),*) -> Fut,
+            Fut: Future + Send,
+        {
+            type Output = Fut::Output;
+            type Future = Fut;
+
+            fn call(&self, message: &'a M, ($($name,)*): ($($ty,)*)) -> Fut {
+                self(message, $($name),*)
+            }
+        }
+
+        impl<$($ty: Extract),*> PrecheckParams for ($($ty,)*) {
+            async fn extract(_cx: &Context) -> Result<Self, Failure> {
+                Ok(($($ty::extract(_cx).await?,)*))
+            }
+
+            fn missing(_states: &States) -> Vec<MissingState> {
+                missing([$($ty::check(_states)),*])
+            }
+        }
+    };
+}
+
+parameters!();
+parameters!(A a);
+parameters!(A a, B b);
+parameters!(A a, B b, C c);
+parameters!(A a, B b, C c, D d);
+
+/// The precheck of a consumer.
+pub trait PrecheckOf<M>: Send + Sync {
+    /// Runs it.
+    fn check(&self, message: &M, cx: &Context) -> impl Future<Output = Result<Precheck, Failure>> + Send;
+
+    /// The states that its parameters need and that are not registered.
+    fn missing(&self, states: &States) -> Vec<MissingState>;
+}
+
+/// There is none: each run proceeds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NoPrecheck;
+
+impl<M> PrecheckOf<M> for NoPrecheck {
+    fn check(&self, _message: &M, _cx: &Context) -> impl Future<Output = Result<Precheck, Failure>> + Send {
+        ready(Ok(Precheck::Proceed))
     }
+
+    fn missing(&self, _states: &States) -> Vec<MissingState> {
+        Vec::new()
+    }
+}
+
+/// A precheck that an attribute names.
+#[derive(Debug)]
+pub struct Named<F, Params>(F, PhantomData<fn() -> Params>);
+
+impl<M, F, Params> PrecheckOf<M> for Named<F, Params>
+where
+    M: Sync,
+    F: for<'a> PrecheckFn<'a, M, Params> + Send + Sync,
+    for<'a> <F as PrecheckFn<'a, M, Params>>::Output: PrecheckOutcome,
+    Params: PrecheckParams,
+{
+    async fn check(&self, message: &M, cx: &Context) -> Result<Precheck, Failure> {
+        self.0.call(message, Params::extract(cx).await?).await.into_precheck()
+    }
+
+    fn missing(&self, states: &States) -> Vec<MissingState> {
+        Params::missing(states)
+    }
+}
+
+/// The precheck that an attribute names. That it is one is asked where it is used: asked here too, a mistake would be told twice.
+pub fn precheck<F, Params>(function: F) -> Named<F, Params> {
+    Named(function, PhantomData)
 }

@@ -5,6 +5,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use super::error::ConsumerError;
 use super::pipeline::{InFlight, Pipeline};
 use crate::backoff::Pause;
 use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Subscription};
@@ -43,7 +44,7 @@ impl Worker {
     ///
     /// # Errors
     /// What does not pass by itself: a topology that does not match, access refused at the first attempt.
-    pub(crate) async fn run(self) -> Result<(), BrokerError> {
+    pub(crate) async fn run(self) -> Result<(), ConsumerError> {
         let result = self.consume_until_drained().await;
         // A failure is told at once, whatever still runs.
         self.set_status(match &result {
@@ -58,13 +59,13 @@ impl Worker {
         result
     }
 
-    async fn consume_until_drained(&self) -> Result<(), BrokerError> {
+    async fn consume_until_drained(&self) -> Result<(), ConsumerError> {
         let drain = &self.pipeline.stop.drain;
         let mut pause = Pause::reconnect();
         let mut has_consumed = false;
         while !drain.is_cancelled() {
             let subscription = tokio::select! {
-                subscription = self.subscribe() => subscription,
+                subscription = self.subscribe(has_consumed) => subscription,
                 () = drain.cancelled() => break,
             };
             match subscription {
@@ -77,7 +78,7 @@ impl Worker {
                         pause = Pause::reconnect();
                     }
                 }
-                Err(error) if is_passing(&error, has_consumed) => {
+                Err(error) if error.is_passing(has_consumed) => {
                     self.set_status(Status::Reconnecting { reason: error.to_string() })
                 }
                 Err(error) => return Err(error),
@@ -87,21 +88,26 @@ impl Worker {
         Ok(())
     }
 
-    async fn subscribe(&self) -> Result<Box<dyn Subscription>, BrokerError> {
-        self.wait_for_store().await;
+    async fn subscribe(&self, has_consumed: bool) -> Result<Box<dyn Subscription>, ConsumerError> {
+        self.wait_for_store(has_consumed).await?;
         let spec = self.pipeline.spec;
         self.pipeline.broker.declare(&spec.topology(), self.mode).await?;
         let request = ConsumeRequest { queue: spec.queue.to_owned(), tag: spec.name.to_owned(), prefetch: spec.prefetch };
-        self.pipeline.broker.consume(request).await
+        Ok(self.pipeline.broker.consume(request).await?)
     }
 
-    async fn wait_for_store(&self) {
-        let Some(ledger) = &self.pipeline.ledger else { return };
+    async fn wait_for_store(&self, has_consumed: bool) -> Result<(), ConsumerError> {
+        let Some(ledger) = &self.pipeline.ledger else { return Ok(()) };
         let mut pause = Pause::reconnect();
         while let Err(error) = ledger.store().ping().await {
-            self.set_status(Status::Paused { reason: ledger.about(&error) });
+            let error = ledger.about(error);
+            if !error.is_passing(has_consumed) {
+                return Err(error);
+            }
+            self.set_status(Status::Paused { reason: error.to_string() });
             tokio::time::sleep(pause.step()).await;
         }
+        Ok(())
     }
 
     /// Consumes until the subscription ends. What still runs then is seen off beside whatever follows: a slow handler holds nothing up.
@@ -172,10 +178,6 @@ impl Worker {
 }
 
 /// A password that is refused at start is a mistake; one that is refused later may be on its way to be changed.
-fn is_passing(error: &BrokerError, has_consumed: bool) -> bool {
-    error.is_transient() || (has_consumed && matches!(error, BrokerError::Refused(_)))
-}
-
 /// The next time that the store cannot answer.
 async fn next_trouble(store_down: &mut watch::Receiver<String>) -> String {
     // The sender is the pipeline's own, so it is there.

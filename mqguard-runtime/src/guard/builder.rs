@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::{ConfigError, Error, Result};
 use super::running::{Running, start};
 use super::{check, url};
-use crate::broker::{Broker, DeclareMode, MemoryBroker};
+use crate::broker::{Broker, BrokerError, DeclareMode, MemoryBroker};
 use crate::consumer::{Consumer, ConsumerSpec, Handler, Of, States};
 use crate::event::{Event, Observers};
 use crate::idempotency::Store;
@@ -152,7 +152,8 @@ impl Guard {
     pub async fn declare(&self) -> Result<()> {
         check::to_declare(self)?;
         for Registered { spec, .. } in &self.consumers {
-            let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
+            let in_consumer =
+                |error: BrokerError| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error.into()) };
             self.broker.declare(&spec.topology(), self.mode).await.map_err(in_consumer)?;
         }
         Ok(())

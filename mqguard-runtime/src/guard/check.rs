@@ -8,15 +8,20 @@ use crate::consumer::Role;
 
 /// What a guard needs to run.
 pub(super) fn to_run(guard: &Guard) -> Result<()> {
-    told(guard, |registered| vec![store(guard, registered), state(guard, registered), queues(registered)])
+    told(guard, |registered| {
+        let mut mistakes = states(guard, registered);
+        mistakes.extend(store(guard, registered));
+        mistakes.extend(queues(registered));
+        mistakes
+    })
 }
 
 /// What it needs to declare its queues: neither stores nor state.
 pub(super) fn to_declare(guard: &Guard) -> Result<()> {
-    told(guard, |registered| vec![queues(registered)])
+    told(guard, |registered| queues(registered).into_iter().collect())
 }
 
-fn told(guard: &Guard, of_each: impl Fn(&Registered) -> Vec<Option<String>>) -> Result<()> {
+fn told(guard: &Guard, of_each: impl Fn(&Registered) -> Vec<String>) -> Result<()> {
     let mut mistakes = guard.mistakes.clone();
     if guard.consumers.is_empty() {
         mistakes.push(ConfigError("no consumer is registered: add `.consumer::<your_function>()`".into()));
@@ -24,7 +29,7 @@ fn told(guard: &Guard, of_each: impl Fn(&Registered) -> Vec<Option<String>>) -> 
     shared_queues(guard, &mut mistakes);
     for registered in &guard.consumers {
         let consumer = format!("consumer `{}` (queue `{}`)", registered.spec.name, registered.spec.queue);
-        mistakes.extend(of_each(registered).into_iter().flatten().map(|mistake| ConfigError(format!("{consumer}: {mistake}"))));
+        mistakes.extend(of_each(registered).into_iter().map(|mistake| ConfigError(format!("{consumer}: {mistake}"))));
     }
     if mistakes.is_empty() { Ok(()) } else { Err(Error::Config(mistakes)) }
 }
@@ -58,8 +63,8 @@ fn store(guard: &Guard, registered: &Registered) -> Option<String> {
     Some(format!("the store `{name}` is not configured: set {variable}, or call `.store_url(\"{name}://...\")` on the guard"))
 }
 
-fn state(guard: &Guard, registered: &Registered) -> Option<String> {
-    registered.handler.check(&guard.states).err().map(|missing| missing.to_string())
+fn states(guard: &Guard, registered: &Registered) -> Vec<String> {
+    registered.handler.missing(&guard.states).iter().map(ToString::to_string).collect()
 }
 
 fn queues(registered: &Registered) -> Option<String> {

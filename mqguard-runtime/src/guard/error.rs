@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::broker::{BrokerError, PublishError};
+use crate::consumer::ConsumerError;
 
 /// What ends a guard, or keeps it from starting.
 #[derive(thiserror::Error)]
@@ -9,15 +10,15 @@ pub enum Error {
     /// The configuration is wrong; all mistakes that were found, one a line.
     #[error("{}", list(.0))]
     Config(Vec<ConfigError>),
-    /// The broker refused something that trying again does not change.
+    /// The broker or the store refused something that trying again does not change.
     #[error("consumer `{consumer}` on queue `{queue}`: {error}")]
     Consumer {
         /// The function.
         consumer: &'static str,
         /// Its queue.
         queue: &'static str,
-        /// What the broker said.
-        error: Box<BrokerError>,
+        /// What they said.
+        error: Box<ConsumerError>,
     },
     /// The broker, while topology was declared.
     #[error(transparent)]

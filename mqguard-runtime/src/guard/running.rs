@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use super::builder::{Guard, Registered};
 use super::error::{Error, Result};
 use crate::broker::{Broker, BrokerError};
-use crate::consumer::{ConsumerSpec, Courier, Pipeline, Worker};
+use crate::consumer::{ConsumerError, ConsumerSpec, Courier, Pipeline, Worker};
 use crate::health::{Health, Status};
 use crate::idempotency::{Ledger, MemoryStore, Store};
 use crate::publish::Publisher;
@@ -25,7 +25,7 @@ pub struct Running {
 struct RunningConsumer {
     spec: &'static ConsumerSpec,
     status: watch::Receiver<Status>,
-    worker: JoinHandle<Result<(), BrokerError>>,
+    worker: JoinHandle<Result<(), ConsumerError>>,
 }
 
 /// Starts the workers of a guard whose configuration is right.
@@ -142,7 +142,7 @@ impl Running {
         for RunningConsumer { spec, worker, .. } in self.consumers.drain(..) {
             let ended = match worker.await {
                 Ok(ended) => ended,
-                Err(error) => Err(BrokerError::Unavailable(format!("the worker ended: {error}"))),
+                Err(error) => Err(BrokerError::Unavailable(format!("the worker ended: {error}")).into()),
             };
             let in_consumer = |error| Error::Consumer { consumer: spec.name, queue: spec.queue, error: Box::new(error) };
             result = result.and(ended.map_err(in_consumer));

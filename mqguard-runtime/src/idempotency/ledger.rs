@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
 use super::identity::Identity;
 use super::keeper::{Kept, LeaseKeeper};
-use crate::consumer::{IdempotentSpec, IdentityRule};
+use crate::consumer::{ConsumerError, IdempotentSpec, IdentityRule};
 
 /// One consumer's view of its store: what the pipeline asks.
 pub(crate) struct Ledger {
@@ -46,8 +46,8 @@ impl Ledger {
     }
 
     /// An error of the store, with its name.
-    pub(crate) fn about(&self, error: &StoreError) -> String {
-        format!("store `{}`: {error}", self.spec.store)
+    pub(crate) fn about(&self, error: StoreError) -> ConsumerError {
+        ConsumerError::Store { name: self.spec.store, error }
     }
 
     /// What identifies a message; `None` when it has nothing that does. Blank ids are none.

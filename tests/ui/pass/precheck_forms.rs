@@ -2,11 +2,11 @@
 
 use super::shop;
 
-use mqguard::{Precheck, consumer};
+use mqguard::{Attempt, Context, Precheck, State, consumer};
 use shop::{Order, OrderError, register};
 
 mod checks {
-    use super::{Order, OrderError, Precheck};
+    use super::{Attempt, Context, Order, OrderError, Precheck, State};
 
     pub async fn plain(_order: &Order) -> Precheck {
         Precheck::Proceed
@@ -17,6 +17,10 @@ mod checks {
     }
 
     pub async fn generic<T: Sync>(_order: &T) -> Precheck {
+        Precheck::Proceed
+    }
+
+    pub async fn with_more(_order: &Order, _cx: Context, State(_limit): State<u64>, _attempt: Attempt) -> Precheck {
         Precheck::Proceed
     }
 
@@ -41,9 +45,13 @@ async fn three(_order: Order) {}
 #[consumer(queue = "q", precheck = checks::Checks::method)]
 async fn four(_order: Order) {}
 
+#[consumer(queue = "q", precheck = checks::with_more)]
+async fn five(_order: Order, _limit: State<u64>) {}
+
 pub(crate) fn main() {
     register::<one>();
     register::<two>();
     register::<three>();
     register::<four>();
+    register::<five>();
 }
