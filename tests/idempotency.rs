@@ -381,11 +381,12 @@ async fn a_letter_that_is_owed_is_sent_by_whoever_comes_next() {
 
 /// Takes a record over as another worker would whose claim came after the lease.
 async fn steal(scene: &Scene, queue: &str, id: &str) {
-    use mqguard::idempotency::{Claim, ClaimRequest, Owner, Store};
+    use mqguard::idempotency::{Claim, ClaimRequest, Fingerprint, Owner, Store};
     let thief = scene.store.beside();
     let request = ClaimRequest {
         identity: harness::identity(queue, "", id),
         turn: scene.store.record(queue, id).unwrap().turn,
+        fingerprint: Fingerprint(0),
         owner: Owner::random(),
         lease: s(2),
         ttl: s(60),

@@ -4,7 +4,7 @@
 
 mod harness;
 
-use harness::{Scene, Trouble, guarded, identity, s};
+use harness::{Logs, Scene, Trouble, guarded, identity, s};
 use mqguard::idempotency::protocol::State as Stands;
 use mqguard::{Consumer, Context, State, consumer};
 use serde::{Deserialize, Serialize};
@@ -103,15 +103,19 @@ async fn outcome<C: Consumer>(messages: &[(&str, Value)]) -> [usize; 3] {
     let _running = scene.start::<C>().await;
     for (n, (id, body)) in messages.iter().enumerate() {
         scene.publish_body(queue, id, body).await;
-        let settled = |book: &harness::Book| book.count("processed") + book.count("duplicate") + book.count("dead-lettered");
+        let settled = |book: &harness::Book| ENDS.map(|what| book.count(what)).iter().sum::<usize>();
         scene.until("it is settled", |book| settled(book) == n + 1).await;
     }
     scene.at_rest(queue).await;
     let book = scene.journal.book();
     assert_eq!(book.effects(), book.count("processed"));
     assert!(scene.deaths("dlq.orders").iter().all(|(_, reason)| reason == "missing-id"));
-    ["processed", "duplicate", "dead-lettered"].map(|what| book.count(what))
+    assert_eq!(book.count("conflict"), 0);
+    let [processed, duplicates, letters, _] = ENDS.map(|what| book.count(what));
+    [processed, duplicates, letters]
 }
+
+const ENDS: [&str; 4] = ["processed", "duplicate", "dead-lettered", "conflict"];
 
 #[tokio::test(start_paused = true)]
 async fn key_and_message_id_both_count() {
@@ -121,20 +125,42 @@ async fn key_and_message_id_both_count() {
 
 #[tokio::test(start_paused = true)]
 async fn either_of_key_and_message_id_is_enough() {
-    let messages = [("", order("A")), ("m-1", order(" ")), ("", order("A")), ("m-1", order("")), ("  ", order(" "))];
+    let messages = [("", order("A")), ("m-1", order(" ")), ("", order("A")), ("m-1", order(" ")), ("  ", order(" "))];
     assert_eq!(outcome::<by_both>(&messages).await, [2, 2, 1]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn by_key_the_message_id_does_not_count() {
-    let messages = [("m-1", order("A")), ("m-2", order("A")), ("m-1", order("B")), ("", order("B")), ("m-3", order(" "))];
+    let mut later = order("B");
+    later["amount"] = json!(99);
+    let messages = [("m-1", order("A")), ("m-2", order("A")), ("m-1", order("B")), ("", later), ("m-3", order(" "))];
     assert_eq!(outcome::<by_key>(&messages).await, [2, 2, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn by_message_id_the_body_does_not_count() {
-    let messages = [("m-1", order("A")), ("m-1", order("B")), ("m-2", order("A"))];
+async fn by_message_id_the_key_does_not_count() {
+    let messages = [("m-1", order("A")), ("m-2", order("A")), ("m-1", order("A"))];
     assert_eq!(outcome::<by_id>(&messages).await, [2, 1, 0]);
+}
+
+/// A producer that uses an id twice has made a mistake, and somebody should know.
+#[tokio::test(start_paused = true)]
+async fn another_body_under_the_same_message_id_is_not_processed_but_told() {
+    let logs = Logs::capture(tracing::Level::WARN);
+    let scene = Scene::smooth();
+    let _running = scene.guard().consumer::<by_id>().consumer::<by_both>().start().await.unwrap();
+    let mut other = order("A");
+    other["amount"] = json!(99);
+    for queue in ["id", "both"] {
+        for body in [order("A"), other.clone(), order("A")] {
+            scene.publish_body(queue, "m-1", &body).await;
+            scene.at_rest(queue).await;
+        }
+        let of_queue = |line: &String| line.contains(&format!("queue=\"{queue}\"")) && line.contains("message_id=\"m-1\"");
+        assert_eq!(logs.with("with another body").into_iter().filter(of_queue).count(), 1, "{}", logs.text());
+    }
+    let book = scene.journal.book();
+    assert_eq!(ENDS.map(|what| book.count(what)), [2, 2, 0, 2], "{book}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ mod stored;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqguard::idempotency::{ClaimRequest, Hold, Identity, Owner, RedisStore, Settled, Step, Store, Turn};
+use mqguard::idempotency::{ClaimRequest, Fingerprint, Hold, Identity, Owner, RedisStore, Settled, Step, Store, Turn};
 
 const LEASE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_hours(24);
@@ -34,7 +34,15 @@ fn store(url: &str) -> Arc<RedisStore> {
 /// A first claim of a message.
 fn request(message_id: &str) -> ClaimRequest {
     let identity = Identity::new("order.process", "42", message_id);
-    ClaimRequest { identity, turn: Turn::default(), owner: Owner::random(), lease: LEASE, ttl: DAY, max_crashes: 3 }
+    ClaimRequest {
+        identity,
+        turn: Turn::default(),
+        fingerprint: Fingerprint(7),
+        owner: Owner::random(),
+        lease: LEASE,
+        ttl: DAY,
+        max_crashes: 3,
+    }
 }
 
 fn hold(request: &ClaimRequest) -> Hold {

@@ -41,6 +41,7 @@ macro_rules! suite {
             answers::a_letter_that_is_out_is_final_but_for_a_newer_generation,
             answers::a_newer_generation_does_not_wait_for_an_owed_letter,
             answers::success_is_final,
+            answers::another_body_under_the_same_identity_is_a_conflict,
             answers::a_ping_leaves_everything_as_it_is,
             settling::each_step_applies_to_its_state_only,
             settling::a_repeated_step_is_answered_as_the_first_time,

@@ -38,6 +38,9 @@ pub enum EventKind<'a> {
     Duplicate,
     /// A later copy of the message exists.
     Stale,
+    /// Not processed, as a duplicate, but the message that was processed under this identity had another body: the producer used an id
+    /// twice.
+    Conflict,
     /// Another worker has it; it comes again.
     Busy {
         /// After how long.

@@ -112,6 +112,7 @@ impl Journal {
             EventKind::Processed { .. } => ("processed", None),
             EventKind::Skipped => ("skipped", None),
             EventKind::Duplicate => ("duplicate", None),
+            EventKind::Conflict => ("conflict", None),
             EventKind::Stale => ("stale", None),
             EventKind::Busy { .. } => ("busy", None),
             EventKind::Retried { .. } => ("retried", None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mqguard::idempotency::protocol::State;
-use mqguard::idempotency::{Claim, ClaimRequest, Hold, Identity, MemoryStore, Owner, RedisStore, Step, Store, Turn};
+use mqguard::idempotency::{Claim, ClaimRequest, Fingerprint, Hold, Identity, MemoryStore, Owner, RedisStore, Step, Store, Turn};
 
 use crate::server::Server;
 use crate::stored::look;
@@ -70,7 +70,8 @@ impl Question {
         if dice.below(2) == 0 {
             let (turn, lease) = (dice.turn(), dice.lease());
             let max_crashes = u32::try_from(dice.below(3)).expect("small");
-            Self::Claim(ClaimRequest { identity, turn, owner, lease, ttl: DAY, max_crashes })
+            let fingerprint = Fingerprint(dice.below(3));
+            Self::Claim(ClaimRequest { identity, turn, fingerprint, owner, lease, ttl: DAY, max_crashes })
         } else {
             Self::Settle(Hold { identity, owner, ttl: DAY }, dice.step())
         }
@@ -150,6 +151,7 @@ async fn compare(at_once: u64) {
         assert_eq!(stored.turn, format!("{}.{}", record.turn.generation, record.turn.step), "seed {seed}");
         assert_eq!(Some(stored.owner), record.owner.map(|owner| owner.to_string()), "seed {seed}");
         assert_eq!(stored.crashes, record.crashes.to_string(), "seed {seed}");
+        assert_eq!(Some(stored.body), record.fingerprint.map(|body| body.0.to_string()), "seed {seed}");
         assert_eq!(stored.error, record.error, "seed {seed}");
         assert_eq!(stored.letter.as_deref(), letter, "seed {seed}");
         // The memory store's clock began with this test.
@@ -160,7 +162,9 @@ async fn compare(at_once: u64) {
         assert_eq!(stored.kept, days * 24 * 3_600_000, "seed {seed}");
         batches += 2;
     }
-    for kind in ["Granted", "Busy", "Stale", "Duplicate", "Letter", "Complete:", "Release", "Condemn", "Lettered:", "Renew"] {
+    for kind in
+        ["Granted", "Busy", "Stale", "Duplicate", "Conflict", "Letter", "Complete:", "Release", "Condemn", "Lettered:", "Renew"]
+    {
         assert!(answers.get(kind).is_some_and(|&count| count > 100), "{kind} is hardly tested: {answers:?}");
     }
     let reads = client.info("stats", "total_reads_processed") - reads;

@@ -85,7 +85,7 @@ async fn what_is_not_a_record_fails_alone() {
     client.run(&format!("LPUSH {} x", key(&claims[0])));
     client.run(&format!("HSET {} name x", key(&claims[1])));
     client.run(&format!("SET {} x", key(&claims[2])));
-    let unheard = format!("{} unheard kept=9 lease=9 turn=0.0 crashes=0 [\"\",\"\",\"\"]", Owner::random());
+    let unheard = format!("{} unheard kept=9 lease=9 turn=0.0 crashes=0 body=0 [\"\",\"\",\"\"]", Owner::random());
     assert_eq!(client.ask_words(&["SET", &key(&claims[3]), &unheard]), Reply::Text("OK".into()));
     let reasons = ["another type", "another type", "is not a record", "its state `unheard` is not a known one"];
 

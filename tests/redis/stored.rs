@@ -14,6 +14,7 @@ pub(crate) struct Stored {
     pub(crate) lease: i64,
     pub(crate) turn: String,
     pub(crate) crashes: String,
+    pub(crate) body: String,
     pub(crate) letter: Option<String>,
     pub(crate) error: Option<String>,
     /// Consumer, key and message id.
@@ -26,8 +27,8 @@ pub(crate) fn look(client: &mut Client, message: &ClaimRequest) -> Stored {
     let key = key(message);
     let text = client.run(&format!("GET {key}")).text();
     let pttl = client.run(&format!("PTTL {key}")).number();
-    let words: Vec<_> = text.splitn(7, ' ').collect();
-    let [owner, state, kept, lease, turn, crashes, rest] = words[..] else { panic!("not a record: {text}") };
+    let words: Vec<_> = text.splitn(8, ' ').collect();
+    let [owner, state, kept, lease, turn, crashes, body, rest] = words[..] else { panic!("not a record: {text}") };
     let value = |word: &str, name| word.strip_prefix(name).unwrap_or_else(|| panic!("no {name} in {text}")).to_owned();
     let number = |word, name| value(word, name).parse().unwrap_or_else(|_| panic!("no number {name} in {text}"));
     let (letter, rest) = match rest.strip_prefix("letter=") {
@@ -49,6 +50,7 @@ pub(crate) fn look(client: &mut Client, message: &ClaimRequest) -> Stored {
         lease: number(lease, "lease="),
         turn: value(turn, "turn="),
         crashes: value(crashes, "crashes="),
+        body: value(body, "body="),
         letter,
         error,
         shown: serde_json::from_str(rest).unwrap_or_else(|error| panic!("{error}: {text}")),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqguard::idempotency::{Claim, Owner, Step, Store};
+use mqguard::idempotency::{Claim, Fingerprint, Owner, Step, Store};
 
 use crate::message::{LONG, Message, SHORT, condemn, granted, pass, release, turn};
 
@@ -154,6 +154,36 @@ pub(crate) async fn success_is_final(store: &Arc<dyn Store>) {
         assert_eq!(message.claim(asked, Owner::random()).await, Claim::Duplicate);
         assert_eq!(message.claim(asked, owner).await, Claim::Duplicate, "to its owner too");
     }
+}
+
+pub(crate) async fn another_body_under_the_same_identity_is_a_conflict(store: &Arc<dyn Store>) {
+    let message = Message::new(store, LONG);
+    let other = Message { body: Fingerprint(8), ..message.clone() };
+    let owner = message.claimed().await;
+    other.is_busy(turn(0, 0)).await;
+    message.applied(owner, release(0, 1)).await;
+    assert_eq!(other.claim(turn(0, 0), Owner::random()).await, Claim::Conflict);
+    assert_eq!(message.claim(turn(0, 0), Owner::random()).await, Claim::Stale);
+    let owner = Owner::random();
+    assert_eq!(message.claim(turn(0, 1), owner).await, granted(0));
+    assert_eq!(other.claim(turn(0, 0), Owner::random()).await, Claim::Conflict);
+    message.applied(owner, Step::Renew { lease: LONG }).await;
+    message.applied(owner, Step::Complete).await;
+    assert_eq!(other.claim(turn(0, 0), Owner::random()).await, Claim::Conflict);
+    assert_eq!(message.claim(turn(0, 0), Owner::random()).await, Claim::Duplicate);
+
+    let message = Message::new(store, LONG);
+    let other = Message { body: Fingerprint(8), ..message.clone() };
+    let owner = message.claimed().await;
+    message.applied(owner, condemn("no stock", LONG)).await;
+    message.applied(owner, Step::Lettered).await;
+    assert_eq!(other.claim(turn(0, 0), Owner::random()).await, Claim::Conflict);
+    // A replay may bring a body that was mended.
+    let owner = Owner::random();
+    assert_eq!(other.claim(turn(1, 0), owner).await, granted(0));
+    message.applied(owner, Step::Complete).await;
+    assert_eq!(message.claim(turn(0, 0), Owner::random()).await, Claim::Conflict);
+    assert_eq!(other.claim(turn(1, 0), Owner::random()).await, Claim::Duplicate);
 }
 
 pub(crate) async fn a_ping_leaves_everything_as_it_is(store: &Arc<dyn Store>) {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqguard::idempotency::{Claim, ClaimRequest, Hold, Identity, Owner, Settled, Step, Store, Turn};
+use mqguard::idempotency::{Claim, ClaimRequest, Fingerprint, Hold, Identity, Owner, Settled, Step, Store, Turn};
 use tokio::time::{Instant, sleep, timeout};
 
 /// A lease that does not lapse during a test.
@@ -24,6 +24,7 @@ pub(crate) fn granted(crashes: u32) -> Claim {
 pub(crate) struct Message {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) identity: Identity,
+    pub(crate) body: Fingerprint,
     pub(crate) lease: Duration,
     pub(crate) ttl: Duration,
     pub(crate) max_crashes: u32,
@@ -33,12 +34,12 @@ impl Message {
     /// One that no store has seen.
     pub(crate) fn new(store: &Arc<dyn Store>, lease: Duration) -> Self {
         let identity = Identity::new("conformance", "", Owner::random().to_string());
-        Self { store: Arc::clone(store), identity, lease, ttl: DAY, max_crashes: 3 }
+        Self { store: Arc::clone(store), identity, body: Fingerprint(u64::MAX), lease, ttl: DAY, max_crashes: 3 }
     }
 
     pub(crate) async fn claim(&self, turn: Turn, owner: Owner) -> Claim {
         let Self { identity, lease, ttl, max_crashes, .. } = self.clone();
-        let request = ClaimRequest { identity, turn, owner, lease, ttl, max_crashes };
+        let request = ClaimRequest { identity, turn, fingerprint: self.body, owner, lease, ttl, max_crashes };
         self.store.claim(&request).await.expect("the store answers")
     }
 

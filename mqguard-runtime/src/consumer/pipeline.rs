@@ -81,7 +81,7 @@ impl Pipeline {
         let (work, identity) = self.prepare(&flight);
         // What is rejected is claimed too, so that a duplicate makes no second letter.
         if let (Some(ledger), Some(identity)) = (&self.ledger, identity) {
-            match ledger.claim(identity, flight.progress.turn()).await {
+            match ledger.claim(identity, flight.progress.turn(), &flight.delivery.message.body).await {
                 Ok(kept) => flight.kept = Some(kept),
                 Err(why) => return Box::pin(self.not_granted(flight, why)).await,
             }
@@ -130,6 +130,14 @@ impl Pipeline {
         match why {
             NotGranted::Duplicate => self.acknowledge(flight, EventKind::Duplicate),
             NotGranted::Stale => self.acknowledge(flight, EventKind::Stale),
+            NotGranted::Conflict => {
+                tracing::warn!(
+                    queue = self.spec.queue,
+                    message_id = flight.message_id(),
+                    "not processed: another message, with another body, was processed under the same identity"
+                );
+                self.acknowledge(flight, EventKind::Conflict);
+            }
             NotGranted::Busy(left) => self.hand_back_later(flight, left).await,
             NotGranted::Letter(kept, record) => {
                 flight.kept = Some(kept);

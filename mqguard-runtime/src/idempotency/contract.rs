@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::fingerprint::Fingerprint;
 use super::identity::Identity;
 
 /// Keeps one record for each identity. One conformance suite holds every store to the same answers; see the module's table.
@@ -76,6 +77,8 @@ pub struct ClaimRequest {
     pub identity: Identity,
     /// Which run of it.
     pub turn: Turn,
+    /// Of its body.
+    pub fingerprint: Fingerprint,
     /// Who asks.
     pub owner: Owner,
     /// How long the claim is held without renewal, by the store's clock.
@@ -103,6 +106,8 @@ pub enum Claim {
     Stale,
     /// Processed, or dead-lettered, already.
     Duplicate,
+    /// As stale or duplicate, but the message that was processed under this identity had another body.
+    Conflict,
     /// The handler must not run: the dead letter is owed, with this error. The asker is now the owner.
     Letter {
         /// As given to [`Step::Condemn`]; `None` when the message was condemned because it crashed too often.

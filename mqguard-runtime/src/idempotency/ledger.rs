@@ -4,6 +4,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
+use super::fingerprint::Fingerprint;
 use super::identity::Identity;
 use super::keeper::{Kept, LeaseKeeper};
 use crate::consumer::{ConsumerError, IdempotentSpec, IdentityRule};
@@ -28,6 +29,8 @@ pub(crate) enum NotGranted {
     Busy(Duration),
     Stale,
     Duplicate,
+    /// Another message was processed under this identity.
+    Conflict,
     Failed(StoreError),
 }
 
@@ -65,10 +68,12 @@ impl Ledger {
     }
 
     /// Asks for the right to run. An answer that is lost once is asked for again by the same owner, which the store recognises.
-    pub(crate) async fn claim(&self, identity: Identity, turn: Turn) -> Result<Kept, NotGranted> {
+    pub(crate) async fn claim(&self, identity: Identity, turn: Turn, body: &[u8]) -> Result<Kept, NotGranted> {
+        // Different messages about one key are meant to be one.
+        let fingerprint = if identity.message_id().is_empty() { Fingerprint(0) } else { Fingerprint::of(body) };
         let owner = Owner::random();
         let IdempotentSpec { lease, ttl, .. } = self.spec;
-        let request = ClaimRequest { identity, turn, owner, lease, ttl, max_crashes: MAX_CRASHES };
+        let request = ClaimRequest { identity, turn, fingerprint, owner, lease, ttl, max_crashes: MAX_CRASHES };
         let mut since = Instant::now();
         let answer = match self.store.claim(&request).await {
             Err(StoreError::Unavailable(_)) => {
@@ -84,6 +89,7 @@ impl Ledger {
             Claim::Busy { left } => Err(NotGranted::Busy(left)),
             Claim::Stale => Err(NotGranted::Stale),
             Claim::Duplicate => Err(NotGranted::Duplicate),
+            Claim::Conflict => Err(NotGranted::Conflict),
         }
     }
 

@@ -149,12 +149,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::idempotency::{Owner, Turn};
+    use crate::idempotency::{Fingerprint, Owner, Turn};
 
     fn request(id: usize, ttl: Duration) -> ClaimRequest {
         ClaimRequest {
             identity: Identity::new("q", "", id.to_string()),
             turn: Turn::default(),
+            fingerprint: Fingerprint(0),
             owner: Owner::random(),
             lease: Duration::from_secs(1),
             ttl,

@@ -37,6 +37,7 @@
 #[cfg(feature = "redis")]
 mod batch;
 mod contract;
+mod fingerprint;
 mod identity;
 mod invalid_url;
 mod keeper;
@@ -49,6 +50,7 @@ mod redis;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
 pub use contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
+pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;

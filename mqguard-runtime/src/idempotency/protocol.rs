@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Turn};
+use super::fingerprint::Fingerprint;
 
 /// The most bytes of an error that a record keeps.
 pub const MAX_ERROR: usize = 8 * 1024;
@@ -19,6 +20,8 @@ pub struct Record {
     pub state: State,
     /// The turn that holds or held the claim; of a pending record, the one that is out.
     pub turn: Turn,
+    /// Of the body that was last run; `None` when the record was there before the first claim.
+    pub fingerprint: Option<Fingerprint>,
     /// Who made the last change; nobody when the record was there before the first claim.
     pub owner: Option<Owner>,
     /// When the lease ends: of a record that is processing or owes a letter.
@@ -76,15 +79,17 @@ pub fn claim(record: Option<&Record>, request: &ClaimRequest, now: u64) -> (Clai
     let Some(record) = record else { return grant(request, 0, now) };
     let live = record.is_live(now);
     let mine = record.is_of(request.owner);
+    let differs = record.fingerprint.is_some_and(|known| known != request.fingerprint);
+    let again = |answer| (if differs { Claim::Conflict } else { answer }, None);
     match record.state {
-        State::Success => (Claim::Duplicate, None),
+        State::Success => again(Claim::Duplicate),
 
         State::Failed if request.turn.generation > record.turn.generation => grant(request, 0, now),
-        State::Failed if record.lettered => (Claim::Duplicate, None),
+        State::Failed if record.lettered => again(Claim::Duplicate),
         State::Failed if live && !mine => busy(record, now),
         State::Failed => letter(record, request, record.crashes, record.error.clone(), now),
 
-        State::Pending | State::Processing if request.turn < record.turn => (Claim::Stale, None),
+        State::Pending | State::Processing if request.turn < record.turn => again(Claim::Stale),
         State::Pending => grant(request, record.crashes, now),
         State::Processing if live && mine && request.turn == record.turn => grant(request, record.crashes, now),
         State::Processing if live => busy(record, now),
@@ -128,6 +133,7 @@ fn grant(request: &ClaimRequest, crashes: u32, now: u64) -> (Claim, Option<Recor
     let record = Record {
         state: State::Processing,
         turn: request.turn,
+        fingerprint: Some(request.fingerprint),
         owner: Some(request.owner),
         lease_until: end_of(request.lease, now),
         crashes,
@@ -141,6 +147,7 @@ fn letter(record: &Record, request: &ClaimRequest, crashes: u32, error: Option<S
     let record = Record {
         state: State::Failed,
         turn: record.turn,
+        fingerprint: record.fingerprint,
         owner: Some(request.owner),
         lease_until: end_of(request.lease, now),
         crashes,

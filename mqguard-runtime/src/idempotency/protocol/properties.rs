@@ -44,6 +44,7 @@ fn word(claim: &Claim) -> &'static str {
         Claim::Busy { .. } => "busy",
         Claim::Stale => "stale",
         Claim::Duplicate => "duplicate",
+        Claim::Conflict => "conflict",
         Claim::Letter { .. } => "letter",
     }
 }

@@ -8,6 +8,7 @@ const LEASE: Duration = Duration::from_secs(30);
 const TTL: Duration = Duration::from_hours(24);
 pub(super) const ME: Owner = Owner(1);
 const OTHER: Owner = Owner(2);
+const BODY: Fingerprint = Fingerprint(7);
 
 pub(super) fn turn(generation: u32, step: u32) -> Turn {
     Turn { generation, step }
@@ -18,7 +19,7 @@ fn identity() -> Identity {
 }
 
 pub(super) fn ask(turn: Turn, owner: Owner) -> ClaimRequest {
-    ClaimRequest { identity: identity(), turn, owner, lease: LEASE, ttl: TTL, max_crashes: 3 }
+    ClaimRequest { identity: identity(), turn, fingerprint: BODY, owner, lease: LEASE, ttl: TTL, max_crashes: 3 }
 }
 
 pub(super) fn hold(owner: Owner) -> Hold {
@@ -29,7 +30,16 @@ pub(super) fn hold(owner: Owner) -> Hold {
 pub(super) fn record(state: State) -> Record {
     let lease_until = if matches!(state, State::Processing | State::Failed) { NOW + 10_000 } else { 0 };
     let error = (state == State::Failed).then(|| "no stock".to_owned());
-    Record { state, turn: turn(1, 1), owner: Some(OTHER), lease_until, crashes: 2, error, lettered: false }
+    Record {
+        state,
+        turn: turn(1, 1),
+        fingerprint: Some(BODY),
+        owner: Some(OTHER),
+        lease_until,
+        crashes: 2,
+        error,
+        lettered: false,
+    }
 }
 
 fn lapsed(record: Record) -> Record {
@@ -43,7 +53,16 @@ fn lettered() -> Record {
 /// What is stored when I am granted it.
 fn granted(turn: Turn, crashes: u32) -> (Claim, Option<Record>) {
     let lease_until = NOW + 30_000;
-    let record = Record { state: State::Processing, turn, owner: Some(ME), lease_until, crashes, error: None, lettered: false };
+    let record = Record {
+        state: State::Processing,
+        turn,
+        fingerprint: Some(BODY),
+        owner: Some(ME),
+        lease_until,
+        crashes,
+        error: None,
+        lettered: false,
+    };
     (Claim::Granted { crashes }, Some(record))
 }
 
@@ -139,6 +158,29 @@ fn success_is_duplicate_whatever_the_turn() {
     for turn in [turn(1, 1), turn(1, 9), turn(0, 0), turn(7, 0)] {
         assert_eq!(claim_of(&record(State::Success), turn), (Claim::Duplicate, None));
     }
+}
+
+#[test]
+fn another_body_is_a_conflict_where_the_same_would_be_stale_or_a_duplicate() {
+    let other = |turn| ClaimRequest { fingerprint: Fingerprint(8), ..ask(turn, ME) };
+    for (record, turn) in [
+        (record(State::Success), turn(1, 1)),
+        (lettered(), turn(1, 1)),
+        (record(State::Pending), turn(1, 0)),
+        (record(State::Processing), turn(0, 9)),
+        (lapsed(record(State::Processing)), turn(1, 0)),
+    ] {
+        assert_eq!(claim(Some(&record), &other(turn), NOW), (Claim::Conflict, None), "{record:?}");
+        let registered = Record { fingerprint: None, ..record.clone() };
+        assert_eq!(claim(Some(&registered), &other(turn), NOW), claim_of(&record, turn), "not known before the first claim");
+    }
+    // Elsewhere the body of whoever runs counts.
+    for record in [record(State::Pending), lapsed(record(State::Processing))] {
+        let (answer, stored) = claim(Some(&record), &other(turn(1, 1)), NOW);
+        assert_eq!((answer, stored.unwrap().fingerprint), (claim_of(&record, turn(1, 1)).0, Some(Fingerprint(8))));
+    }
+    let (_, owed) = claim(Some(&lapsed(record(State::Failed))), &other(turn(1, 1)), NOW);
+    assert_eq!(owed.unwrap().fingerprint, Some(BODY), "the letter is of the message that failed");
 }
 
 #[test]

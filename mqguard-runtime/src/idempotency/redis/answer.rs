@@ -64,6 +64,7 @@ fn one(entry: &Entry, letter: u8, carried: &mut impl Iterator<Item = Value>) -> 
         b'b' => Claim::Busy { left: Duration::from_millis(u64::try_from(number()?).unwrap_or(0).max(1)) },
         b's' => Claim::Stale,
         b'd' => Claim::Duplicate,
+        b'c' => Claim::Conflict,
         b'l' => {
             let crashes = count(number()?);
             let error = text(carried)?;
@@ -132,8 +133,8 @@ mod tests {
             Value::Int(1),
             bulk("\"\\\"\""),
         ];
-        let value = Value::Array([bulk("gagbserdll")].into_iter().chain(carried).collect());
-        let answers = answers(10, value);
+        let value = Value::Array([bulk("gagbserdcll")].into_iter().chain(carried).collect());
+        let answers = answers(11, value);
         assert!(matches!(&answers[5], Err(StoreError::Unusable { .. })), "{answers:?}");
         let claim = |claim| Ok(Answer::Claim(claim));
         let expected = [
@@ -145,6 +146,7 @@ mod tests {
             answers[5].clone(),
             Ok(Answer::Settled(Settled::Refused)),
             claim(Claim::Duplicate),
+            claim(Claim::Conflict),
             claim(Claim::Letter { error: None, crashes: 4 }),
             claim(Claim::Letter { error: Some("\"".into()), crashes: 1 }),
         ];

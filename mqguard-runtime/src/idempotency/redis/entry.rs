@@ -26,12 +26,14 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn claim(request: &ClaimRequest) -> Self {
-        let ClaimRequest { identity, turn, owner, lease, ttl, max_crashes } = request;
+        let ClaimRequest { identity, turn, fingerprint, owner, lease, ttl, max_crashes } = request;
         let kept = kept(*ttl, *lease);
         let mut parts = Parts::of(identity, 320);
         parts.head(*owner, "processing", kept, *lease);
         parts.turn(" turn=", *turn);
-        parts.raw(b" crashes=0 ");
+        parts.raw(b" crashes=0 body=");
+        parts.number(fingerprint.0);
+        parts.raw(b" ");
         parts.shown(identity);
         parts.end(1);
         parts.number(kept);
@@ -206,6 +208,7 @@ fn shown(part: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::fingerprint::Fingerprint;
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -216,7 +219,15 @@ mod tests {
 
     fn claim(lease: Duration, ttl: Duration) -> Entry {
         let turn = Turn { generation: 1, step: 20 };
-        Entry::claim(&ClaimRequest { identity: identity(), turn, owner: Owner(0xabc), lease, ttl, max_crashes: 3 })
+        Entry::claim(&ClaimRequest {
+            identity: identity(),
+            turn,
+            fingerprint: Fingerprint(7),
+            owner: Owner(0xabc),
+            lease,
+            ttl,
+            max_crashes: 3,
+        })
     }
 
     fn arguments(entry: &Entry) -> [String; 3] {
@@ -232,7 +243,7 @@ mod tests {
     #[test]
     fn a_claim_brings_the_whole_record() {
         let entry = claim(SECOND * 60, SECOND * 600);
-        let record = format!(r#"{:032x} processing kept=600000 lease=60000 turn=1.20 crashes=0 ["q","","1 \"\n"]"#, 0xabc);
+        let record = format!(r#"{:032x} processing kept=600000 lease=60000 turn=1.20 crashes=0 body=7 ["q","","1 \"\n"]"#, 0xabc);
         assert_eq!(arguments(&entry), [record, "600000".into(), "2592000000 3".into()]);
     }
 

@@ -28,12 +28,12 @@ use super::invalid_url::InvalidUrl;
 /// noeviction`): [`warnings`](Store::warnings) tells when it can. It must be one server, with or without replicas, not a Redis
 /// Cluster.
 ///
-/// A record tells owner, state, for how many milliseconds it is kept and leased since it was written, turn, crashes (and the letter
+/// A record tells owner, state, for how many milliseconds it is kept and leased since it was written, turn, crashes, the body's fingerprint (and the letter
 /// that is owed, with its error), and of which consumer, key and message id it is:
 ///
 /// ```text
 /// > GET mq:dedup:0cc175b9c0f1b6a831c399e269772661
-/// 8f3e... processing kept=86400000 lease=60000 turn=0.1 crashes=0 ["order.process","42","0193f9a2-..."]
+/// 8f3e... processing kept=86400000 lease=60000 turn=0.1 crashes=0 body=1204... ["order.process","42","0193f9a2-..."]
 /// ```
 pub struct RedisStore {
     target: Target,

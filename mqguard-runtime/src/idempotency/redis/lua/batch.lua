@@ -2,7 +2,7 @@
 -- KEYS    the record that each is about
 -- ARGV    four for each: which question, and what it takes: see claim.lua and settle.lua
 -- Returns a letter for each answer, in one string; then, in the same order, what some of the answers carry:
---         g granted, after: crashes | b busy: left | s stale | d duplicate | l letter: crashes, error or '' |
+--         g granted, after: crashes | b busy: left | s stale | d duplicate | c conflict | l letter: crashes, error or '' |
 --         a applied | r refused | e failed: why
 
 local try, find, sub = redis.pcall, string.find, string.sub

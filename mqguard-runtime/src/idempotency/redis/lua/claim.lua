@@ -12,7 +12,7 @@ end
 -- The asker becomes the owner of the letter; the record's turn stays.
 local function letter(key, fresh, owed_kept, record, crashes, why)
     local head = sub(fresh, 1, 33) .. 'failed kept=' .. owed_kept .. ' lease=' .. read(fresh).lease .. ' turn=' .. record.turn
-    local owed = ' crashes=' .. crashes .. ' letter=owed'
+    local owed = ' crashes=' .. crashes .. ' body=' .. record.body .. ' letter=owed'
     if why ~= '' then owed = owed .. ' error=' .. why end
     put(key, head, owed_kept, owed .. record.shown)
     return 'letter', crashes, why
@@ -27,12 +27,14 @@ local function claim(key, fresh, kept, extra)
     local mine = sub(text, 1, 33) == sub(fresh, 1, 33)
     local state = record.state
 
+    local function again(answer) return record.body == asked.body and answer or 'conflict' end
+
     if state == 'success' then
-        return 'duplicate'
+        return again('duplicate')
 
     elseif state == 'failed' then
         if asked.generation > record.generation then return grant(key, fresh, kept, 0) end
-        if not record.owed then return 'duplicate' end
+        if not record.owed then return again('duplicate') end
         local left = left_of(key, text, record)
         if left and not mine then return 'busy', left end
         return letter(key, fresh, owed_kept, record, record.crashes, record.error)
@@ -40,7 +42,7 @@ local function claim(key, fresh, kept, extra)
     elseif state == 'pending' or state == 'processing' then
         local older = asked.generation < record.generation
             or (asked.generation == record.generation and asked.step < record.step)
-        if older then return 'stale' end
+        if older then return again('stale') end
         if state == 'pending' then return grant(key, fresh, kept, record.crashes) end
         local left = left_of(key, text, record)
         if left and mine and asked.turn == record.turn then return grant(key, fresh, kept, record.crashes) end

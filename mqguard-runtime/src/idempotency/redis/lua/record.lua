@@ -1,6 +1,6 @@
 -- How a record is stored: one string, which tells a person what it is.
 --
---   <owner> <state> kept=<ms> lease=<ms> turn=<generation>.<step> crashes=<n>[ letter=owed|out][ error=<JSON>] <JSON>
+--   <owner> <state> kept=<ms> lease=<ms> turn=<generation>.<step> crashes=<n> body=<n>[ letter=owed|out][ error=<JSON>] <JSON>
 --
 -- The last part shows consumer, key and message id; nothing reads it. Owner and state come first so that the usual step compares
 -- them without parsing. The free texts are JSON, in which no quote stands without a backslash: ` ["` begins the last part only.
@@ -10,10 +10,10 @@
 local call = redis.call
 local find, match, sub = string.find, string.match, string.sub
 
-local RECORD = '^%x+ (%l+) kept=(%d+) lease=(%d+)() turn=((%d+)%.(%d+)) crashes=(%d+)() '
+local RECORD = '^%x+ (%l+) kept=(%d+) lease=(%d+)() turn=((%d+)%.(%d+)) crashes=(%d+) body=(%d+)() '
 
 local function read(text)
-    local state, kept, lease, run, turn, generation, step, crashes, run_end = match(text, RECORD)
+    local state, kept, lease, run, turn, generation, step, crashes, body, run_end = match(text, RECORD)
     local shown = run_end and find(text, ' ["', run_end, true)
     if not shown then error('MQGUARD what is stored there is not a record', 0) end
     local letter = sub(text, run_end, shown - 1)
@@ -25,10 +25,11 @@ local function read(text)
         generation = tonumber(generation),
         step = tonumber(step),
         crashes = tonumber(crashes),
+        body = body,
         owed = sub(letter, 1, 12) == ' letter=owed',
         -- What follows ` letter=owed error=`; nothing when it crashed too often.
         error = sub(letter, 20),
-        -- ` turn=... crashes=...`, the last part, and all that follows the lease.
+        -- ` turn=... crashes=... body=...`, the last part, and all that follows the lease.
         run = sub(text, run, run_end - 1),
         shown = sub(text, shown),
         rest = sub(text, run),

@@ -20,7 +20,7 @@ end
 local function release(key, head, kept, turn)
     local record = own(key, head)
     if record.state == 'processing' then
-        return put(key, head, kept, ' turn=' .. turn .. ' crashes=' .. record.crashes .. record.shown)
+        return put(key, head, kept, ' turn=' .. turn .. ' crashes=' .. record.crashes .. ' body=' .. record.body .. record.shown)
     end
     return record.state == 'pending' and record.turn == turn and 'applied' or 'refused'
 end
