@@ -11,6 +11,8 @@ pub mod idempotency;
 mod publish;
 mod retry;
 mod stop;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod wire;
 
 pub use broker::{BrokerError, DeclareMode, HeaderValue, Headers, MemoryBroker, Message, Properties, PublishError, QueueType};

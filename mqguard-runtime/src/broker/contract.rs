@@ -177,6 +177,12 @@ impl Receipt {
         }
     }
 
+    /// What settles the delivery, for whoever puts something of its own before it. This receipt settles nothing any more.
+    #[cfg(feature = "testing")]
+    pub(crate) fn into_parts(mut self) -> Option<(u64, Arc<dyn Settle>)> {
+        self.channel.take().map(|channel| (self.tag, channel))
+    }
+
     /// Whether settling can still have an effect.
     #[must_use]
     pub fn is_open(&self) -> bool {

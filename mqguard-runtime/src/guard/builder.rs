@@ -189,7 +189,7 @@ impl Guard {
         end.and(running.shutdown_hurried_by(signals.next()).await)
     }
 
-    fn launch(self) -> Result<Running> {
+    pub(super) fn launch(self) -> Result<Running> {
         check::to_run(&self)?;
         Ok(start(self))
     }

@@ -4,6 +4,8 @@ mod builder;
 mod check;
 mod error;
 mod running;
+#[cfg(feature = "testing")]
+mod testing;
 mod url;
 
 pub use builder::Guard;

@@ -18,7 +18,7 @@ use crate::stop::Stop;
 pub struct Running {
     broker: Arc<dyn Broker>,
     consumers: Vec<RunningConsumer>,
-    stop: Stop,
+    pub(super) stop: Stop,
 }
 
 #[derive(Debug)]

@@ -20,6 +20,25 @@ pub(crate) struct Ledger {
 /// Lapsed leases after which a message is condemned as a crash loop.
 const MAX_CRASHES: u32 = 3;
 
+/// What identifies a message to the consumer of `queue`; `None` when it has nothing that does.
+pub(crate) fn identity<'a>(
+    spec: &IdempotentSpec,
+    queue: &'static str,
+    business_key: Option<&'a str>,
+    message_id: Option<&'a str>,
+) -> Option<Identity> {
+    let given = |part: Option<&'a str>| part.filter(|text| !text.trim().is_empty());
+    let (key, id) = match spec.identity {
+        IdentityRule::KeyAndMessageId => (given(business_key), given(message_id)),
+        IdentityRule::Key => (given(business_key), None),
+        IdentityRule::MessageId => (None, given(message_id)),
+    };
+    if key.is_none() && id.is_none() {
+        return None;
+    }
+    Some(Identity::new(queue, key.unwrap_or_default(), id.unwrap_or_default()))
+}
+
 /// Why a claim does not give the right to run, with what it takes to go on.
 #[derive(Debug)]
 pub(crate) enum NotGranted {
@@ -55,16 +74,7 @@ impl Ledger {
 
     /// What identifies a message; `None` when it has nothing that does. Blank ids are none.
     pub(crate) fn identity<'a>(&self, business_key: Option<&'a str>, message_id: Option<&'a str>) -> Option<Identity> {
-        let given = |part: Option<&'a str>| part.filter(|text| !text.trim().is_empty());
-        let (key, id) = match self.spec.identity {
-            IdentityRule::KeyAndMessageId => (given(business_key), given(message_id)),
-            IdentityRule::Key => (given(business_key), None),
-            IdentityRule::MessageId => (None, given(message_id)),
-        };
-        if key.is_none() && id.is_none() {
-            return None;
-        }
-        Some(Identity::new(self.queue, key.unwrap_or_default(), id.unwrap_or_default()))
+        identity(&self.spec, self.queue, business_key, message_id)
     }
 
     /// Asks for the right to run. An answer that is lost once is asked for again by the same owner, which the store recognises.

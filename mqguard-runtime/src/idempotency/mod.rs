@@ -54,5 +54,7 @@ pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;
+#[cfg(feature = "testing")]
+pub(crate) use ledger::identity;
 pub(crate) use ledger::{Ledger, NotGranted};
 pub use memory::MemoryStore;

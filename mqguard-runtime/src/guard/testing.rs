@@ -1,0 +1,32 @@
+//! What crash enumeration needs of a guard that nobody else does.
+
+use std::sync::Arc;
+
+use super::builder::{Guard, Registered};
+use super::error::Result;
+use super::running::Running;
+use crate::consumer::{ConsumerSpec, Handler};
+use crate::idempotency::Store;
+use crate::stop::Stop;
+
+impl Guard {
+    /// The registered consumers.
+    pub(crate) fn registered(&self) -> Vec<(&'static ConsumerSpec, Arc<dyn Handler>)> {
+        self.consumers.iter().map(|Registered { spec, handler }| (*spec, Arc::clone(handler))).collect()
+    }
+
+    /// Puts `wrap` before every store that a consumer names; `default` is the one under a name that has none.
+    pub(crate) fn wrap_stores(&mut self, default: &Arc<dyn Store>, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store>) {
+        for name in self.consumers.iter().filter_map(|registered| registered.spec.idempotent).map(|spec| spec.store) {
+            self.stores.entry(name.to_owned()).or_insert_with(|| Arc::clone(default));
+        }
+        self.stores.values_mut().for_each(|store| *store = wrap(Arc::clone(store)));
+    }
+
+    /// Starts all consumers without waiting for them, with the means to end them at once.
+    pub(crate) fn launch_stoppable(self) -> Result<(Running, Stop)> {
+        let running = self.launch()?;
+        let stop = running.stop.clone();
+        Ok((running, stop))
+    }
+}

@@ -1,0 +1,64 @@
+//! What has to hold when the world is at rest.
+
+use std::collections::HashSet;
+
+use super::known::Name;
+use super::violation::Invariant;
+use super::world::{Book, World, id_of};
+use crate::consumer::ConsumerSpec;
+use crate::wire;
+
+/// What does not hold, of all that was seen.
+pub(super) fn judge(world: &World, faults: u32) -> Vec<(Invariant, String)> {
+    let mut book = world.book();
+    let mut found = std::mem::take(&mut book.witness.found);
+    found.extend(ends(world, &book));
+    found.extend(runs(world, &book, faults));
+    found
+}
+
+/// Each published message ends once.
+fn ends(world: &World, book: &Book) -> Vec<(Invariant, String)> {
+    let judge = |(name, ids): (&Name, &HashSet<String>)| {
+        let (queue, has_record) = match name {
+            Name::Identity(identity) => (identity.consumer(), true),
+            Name::Message(queue, _) => (*queue, false),
+        };
+        let spec = world.known.of_queue(queue)?;
+        let succeeded = match name {
+            Name::Identity(identity) => book.witness.is_complete(identity),
+            Name::Message(..) => book
+                .acks
+                .iter()
+                .any(|(of, id, event)| of == queue && ids.contains(id) && matches!(event, Some("processed" | "skipped"))),
+        };
+        match (succeeded, has_letter(world, book, spec, ids)) {
+            (false, false) => Some((Invariant::NothingLost, format!("`{name}` has neither succeeded nor left a dead letter"))),
+            // Without a record, a message that is delivered twice may end in both.
+            (true, true) if has_record => Some((Invariant::OneEnd, format!("`{name}` has succeeded and left a dead letter"))),
+            _ => None,
+        }
+    };
+    book.published.iter().filter_map(judge).collect()
+}
+
+/// Whether a letter of one of these messages is in the dead-letter queue, or was consumed from it.
+fn has_letter(world: &World, book: &Book, spec: &ConsumerSpec, ids: &HashSet<String>) -> bool {
+    let place = spec.dead_letter_place().queue;
+    let waits =
+        world.queues.messages(&place).iter().any(|letter| {
+            ids.contains(id_of(letter)) && letter.headers.text(wire::QUEUE).is_none_or(|queue| queue == spec.queue)
+        });
+    waits || book.acks.iter().any(|(queue, id, _)| *queue == place && ids.contains(id))
+}
+
+/// No message runs more often than its retries and the faults explain.
+fn runs(world: &World, book: &Book, faults: u32) -> Vec<(Invariant, String)> {
+    let judge = |(identity, runs, deferrals): (&crate::idempotency::Identity, u32, u32)| {
+        let retry = world.known.of_queue(identity.consumer())?.retry;
+        let most = retry.map_or(0, |retry| retry.max).saturating_add(1 + deferrals + faults);
+        let text = || format!("`{identity}` was granted {runs} runs; {most} are explained");
+        (runs > most).then(|| (Invariant::BoundedRuns, text()))
+    };
+    book.witness.runs().filter_map(judge).collect()
+}

@@ -1,0 +1,158 @@
+//! One schedule: a new world, and one process after the other until nothing is left to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::broker::ProcessBroker;
+use super::crash_test::CrashTest;
+use super::ending::judge;
+use super::fault::Schedule;
+use super::known::Known;
+use super::process::Process;
+use super::producer::Producer;
+use super::step::TraceLine;
+use super::store::ProcessStore;
+use super::violation::Invariant;
+use super::world::World;
+use crate::broker::MemoryBroker;
+use crate::event::EventKind;
+use crate::guard::{Guard, Running};
+use crate::publish::Publisher;
+
+/// What came of a schedule.
+pub(super) struct Ran {
+    pub(super) steps: usize,
+    pub(super) trace: Vec<TraceLine>,
+    pub(super) found: Vec<(Invariant, String)>,
+}
+
+/// A process that died is followed by the next one after this long.
+const RESTART: Duration = Duration::from_millis(500);
+
+/// Jitter is the same in each schedule.
+const SEED: u64 = 7;
+
+impl CrashTest<'_> {
+    pub(super) async fn run_schedule(&self, schedule: &Schedule) -> Ran {
+        (self.reset)();
+        fastrand::seed(SEED);
+        let queues = MemoryBroker::new();
+        let guard = (self.guard)(Guard::with_broker(queues.clone()));
+        let known = Known::new(guard.registered());
+        let declared = guard.declare().await;
+        drop(guard);
+        let world = Arc::new(World::new(queues.clone(), (self.broker)(queues), (self.store)(), known, schedule.clone()));
+        let mut found = Vec::new();
+        match declared {
+            Err(error) => found.push((Invariant::Running, error.to_string())),
+            Ok(()) => {
+                let ended = self.drive(&world).await;
+                let is_at_rest = ended.is_ok();
+                found.extend(ended.err());
+                found.extend(self.judge(&world, is_at_rest));
+            }
+        }
+        let trace = std::mem::take(&mut world.book().trace);
+        Ran { steps: world.steps(), trace, found }
+    }
+
+    fn judge(&self, world: &World, is_at_rest: bool) -> Vec<(Invariant, String)> {
+        let faults = world.book().trace.iter().filter(|line| line.fault.is_some()).count();
+        let mut found = judge(world, u32::try_from(faults).unwrap_or(u32::MAX));
+        if world.book().published.is_empty() {
+            found.push((Invariant::Running, "nothing was published that reaches a consumer".into()));
+        }
+        // On the way, it need not hold.
+        if is_at_rest && let Err(detail) = (self.check)() {
+            found.push((Invariant::Check, detail));
+        }
+        found
+    }
+
+    /// Publishes, and runs process after process.
+    async fn drive(&self, world: &Arc<World>) -> Result<(), (Invariant, String)> {
+        let publisher = Publisher::new(Arc::new(Producer(Arc::clone(world))));
+        let publish = async {
+            (self.publish)(publisher).await;
+            world.book().all_is_published = true;
+            world.changed.notify_waiters();
+            std::future::pending().await
+        };
+        tokio::select! {
+            // What is published at once is there before the first process is.
+            biased;
+            end = publish => end,
+            end = self.run_processes(world) => end,
+            () = tokio::time::sleep(self.patience) => {
+                let left = world.queues.queues().into_iter().map(|queue| {
+                    (world.queues.depth(&queue), world.queues.unsettled(&queue), queue)
+                });
+                let left: Vec<String> = left.filter(|(ready, out, _)| ready + out > 0)
+                    .map(|(ready, out, queue)| format!("{queue}: {ready} ready, {out} unsettled")).collect();
+                Err((Invariant::AtRest, format!("after {:?} there is still something to do: {}", self.patience, left.join("; "))))
+            }
+        }
+    }
+
+    async fn run_processes(&self, world: &Arc<World>) -> Result<(), (Invariant, String)> {
+        for number in 1.. {
+            let process = Dying { world: Arc::clone(world), process: Arc::new(Process::new(number)) };
+            let running = self.start(world, &process.process)?;
+            tokio::select! {
+                biased;
+                () = process.process.died() => drop(running),
+                failed = running.failed() => failed.map_err(|error| (Invariant::Running, error.to_string()))?,
+                () = world.at_rest(&process.process) => {
+                    drop(process);
+                    // A failure would have been told above; this waits until all of it has ended.
+                    drop(running.shutdown().await);
+                    return Ok(());
+                }
+            }
+            tokio::time::sleep(RESTART).await;
+        }
+        Ok(())
+    }
+
+    fn start(&self, world: &Arc<World>, process: &Arc<Process>) -> Result<Running, (Invariant, String)> {
+        let broker = ProcessBroker { world: Arc::clone(world), process: Arc::clone(process) };
+        let mut guard = (self.guard)(Guard::with_broker(broker));
+        guard.wrap_stores(&world.store, |inner| {
+            Arc::new(ProcessStore { inner, world: Arc::clone(world), process: Arc::clone(process) })
+        });
+        let told = Arc::clone(process);
+        let guard = guard.observe(move |event| told.tell(name(&event.kind)));
+        let (running, stop) = guard.launch_stoppable().map_err(|error| (Invariant::Running, error.to_string()))?;
+        process.stop_by(stop);
+        Ok(running)
+    }
+}
+
+/// A process that ends with the schedule, however that ends.
+struct Dying {
+    world: Arc<World>,
+    process: Arc<Process>,
+}
+
+impl Drop for Dying {
+    fn drop(&mut self) {
+        if !self.process.is_dead() {
+            self.world.kill(&self.process);
+        }
+    }
+}
+
+/// An event, as a trace tells it.
+fn name(kind: &EventKind<'_>) -> &'static str {
+    match kind {
+        EventKind::Processed { .. } => "processed",
+        EventKind::Skipped => "skipped",
+        EventKind::Duplicate => "duplicate",
+        EventKind::Conflict => "conflict",
+        EventKind::Stale => "stale",
+        EventKind::Busy { .. } => "busy",
+        EventKind::Retried { .. } => "retried",
+        EventKind::DeadLettered { .. } => "dead-lettered",
+        EventKind::Returned => "returned",
+    }
+}

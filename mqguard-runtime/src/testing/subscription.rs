@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::broker::{ProcessBroker, dead};
+use super::fault::Fault;
+use super::step::StepKind;
+use super::world::id_of;
+use crate::broker::{BrokerError, Delivery, Receipt, Settle, Settlement, Subscription};
+
+/// A subscription of one process.
+pub(super) struct ProcessSubscription {
+    pub(super) inner: Box<dyn Subscription>,
+    pub(super) queue: String,
+    pub(super) broker: ProcessBroker,
+}
+
+#[async_trait]
+impl Subscription for ProcessSubscription {
+    async fn next(&mut self) -> Result<Delivery, BrokerError> {
+        let ProcessBroker { world, process } = &self.broker;
+        let delivery = tokio::select! {
+            biased;
+            () = process.died() => return Err(dead()),
+            delivery = self.inner.next() => delivery?,
+        };
+        let id = id_of(&delivery.message).to_owned();
+        let again = if delivery.redelivered { ", again" } else { "" };
+        world.note(process, format!("delivery from {} of {id}{again}", self.queue));
+        let Some((tag, channel)) = delivery.receipt.into_parts() else { return Err(dead()) };
+        let settling = Settling { channel, queue: self.queue.clone(), id, broker: self.broker.clone() };
+        Ok(Delivery { receipt: Receipt::new(tag, Arc::new(settling)), ..delivery })
+    }
+
+    async fn cancel(&mut self) -> Result<(), BrokerError> {
+        if self.broker.process.is_dead() { Err(dead()) } else { self.inner.cancel().await }
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), BrokerError> {
+        if self.broker.process.is_dead() { Err(dead()) } else { self.inner.close().await }
+    }
+}
+
+/// Settles one delivery.
+struct Settling {
+    channel: Arc<dyn Settle>,
+    queue: String,
+    id: String,
+    broker: ProcessBroker,
+}
+
+#[async_trait]
+impl Settle for Settling {
+    fn settle(&self, tag: u64, settlement: Settlement) {
+        let ProcessBroker { world, process } = &self.broker;
+        let event = process.told();
+        if process.is_dead() {
+            return;
+        }
+        let (Self { queue, id, .. }, verb) = (self, format!("{settlement:?}").to_lowercase());
+        let begun =
+            world.begin(process, StepKind::Settlement, format!("{verb} to {queue} of {id} ({})", event.unwrap_or("dropped")));
+        let fault = begun.fault;
+        let applies = self.channel.is_open() && !matches!(fault, Some(Fault::CrashBefore | Fault::ConnectionLostBefore));
+        if applies {
+            self.channel.settle(tag, settlement);
+            if settlement == Settlement::Ack {
+                world.book().acks.push((queue.clone(), id.clone(), event));
+            }
+        }
+        match fault {
+            None => {}
+            Some(Fault::CrashBefore | Fault::CrashAfter) => world.kill(process),
+            Some(_) => world.queues.cut_connections(),
+        }
+        world.end(begun, if applies { "done" } else { "no effect" });
+    }
+
+    fn is_open(&self) -> bool {
+        !self.broker.process.is_dead() && self.channel.is_open()
+    }
+
+    async fn closed(&self) {
+        tokio::select! {
+            () = self.broker.process.died() => {}
+            () = self.channel.closed() => {}
+        }
+    }
+}

@@ -1,0 +1,165 @@
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::fault::{Fault, Schedule};
+use super::known::{Known, Name};
+use super::process::Process;
+use super::step::{StepKind, TraceLine};
+use super::witness::Witness;
+use crate::broker::{Address, Broker, MemoryBroker, Message, Topology};
+use crate::idempotency::Store;
+use crate::retry::Progress;
+
+/// What outlives processes: the queues, the records, and what was seen of both.
+pub(super) struct World {
+    pub(super) queues: MemoryBroker,
+    /// The way to the queues.
+    pub(super) broker: Arc<dyn Broker>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) known: Known,
+    pub(super) changed: Notify,
+    began: Instant,
+    book: Mutex<Book>,
+}
+
+/// What was seen.
+#[derive(Default)]
+pub(super) struct Book {
+    plan: Schedule,
+    steps: usize,
+    pub(super) trace: Vec<TraceLine>,
+    pub(super) witness: Witness,
+    /// What was published, each with the message ids that it came under.
+    pub(super) published: HashMap<Name, HashSet<String>>,
+    pub(super) all_is_published: bool,
+    /// Acknowledgements that had an effect: queue, message id, and the event told before.
+    pub(super) acks: Vec<(String, String, Option<&'static str>)>,
+    holds: HashMap<String, (String, Duration)>,
+}
+
+/// A step that has begun.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    line: usize,
+    pub(super) fault: Option<Fault>,
+}
+
+impl World {
+    pub(super) fn new(
+        queues: MemoryBroker,
+        broker: Arc<dyn Broker>,
+        store: Arc<dyn Store>,
+        known: Known,
+        plan: Schedule,
+    ) -> Self {
+        let book = Mutex::new(Book { plan, ..Book::default() });
+        Self { queues, broker, store, known, changed: Notify::new(), began: Instant::now(), book }
+    }
+
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Virtual time since it began.
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Counts a step, and tells what goes wrong at it.
+    pub(super) fn begin(&self, process: &Process, kind: StepKind, what: String) -> Begun {
+        let at = self.now();
+        let mut book = self.book();
+        book.steps += 1;
+        let step = book.steps;
+        let fault = book.plan.at(step);
+        book.trace.push(TraceLine { step: Some((step, kind)), at, process: process.number, what, outcome: String::new(), fault });
+        Begun { line: book.trace.len() - 1, fault }
+    }
+
+    /// What came of a step.
+    pub(super) fn end(&self, begun: Begun, outcome: impl Into<String>) {
+        if let Some(line) = self.book().trace.get_mut(begun.line) {
+            line.outcome = outcome.into();
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Adds to the trace what is not a step.
+    pub(super) fn note(&self, process: &Process, what: String) {
+        let at = self.now();
+        let line = TraceLine { step: None, at, process: process.number, what, outcome: String::new(), fault: None };
+        self.book().trace.push(line);
+    }
+
+    /// How many steps there were.
+    pub(super) fn steps(&self) -> usize {
+        self.book().steps
+    }
+
+    /// The process dies here and now, and the broker notices.
+    pub(super) fn kill(&self, process: &Process) {
+        process.die();
+        self.queues.cut_connections();
+        self.changed.notify_waiters();
+    }
+
+    /// Keeps where the hold queues of a topology lead, and after which delay.
+    pub(super) fn declared(&self, topology: &Topology) {
+        let mut book = self.book();
+        for queue in &topology.queues {
+            if let (Some(ttl), Some(target)) = (queue.message_ttl, &queue.dead_letters) {
+                book.holds.insert(queue.name.clone(), (target.routing_key.clone(), ttl));
+            }
+        }
+    }
+
+    /// A process has put a message into a queue.
+    pub(super) fn stored(&self, address: &Address, message: &Message) {
+        let Some((queue, delay)) = self.book().holds.get(&address.routing_key).cloned() else { return };
+        let Some(Name::Identity(identity)) = self.known.name(&queue, message) else { return };
+        let progress = Progress::read(&message.headers);
+        if progress.busy == 0 {
+            let due = Instant::now() + delay;
+            self.book().witness.put_off(&identity, progress.turn(), progress.deferrals, due);
+        }
+    }
+
+    /// The longest lease of the consumers.
+    pub(super) fn lease(&self) -> Duration {
+        self.known.specs().filter_map(|spec| spec.idempotent).map(|idempotent| idempotent.lease).max().unwrap_or_default()
+    }
+
+    /// Waits until nothing is left to do: all is published, the process consumes, and nothing waits anywhere.
+    pub(super) async fn at_rest(&self, process: &Process) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.is_at_rest(process) {
+                // What the last settlement has set off comes to its end first.
+                let steps = self.steps();
+                tokio::time::sleep(SETTLING).await;
+                if self.is_at_rest(process) && self.steps() == steps {
+                    return;
+                }
+                continue;
+            }
+            changed.await;
+        }
+    }
+
+    fn is_at_rest(&self, process: &Process) -> bool {
+        self.book().all_is_published && process.subscriptions() >= self.known.len() && self.known.is_at_rest(&self.queues)
+    }
+}
+
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// A message's id, as a trace tells it.
+pub(super) fn id_of(message: &Message) -> &str {
+    message.properties.message_id.as_deref().unwrap_or("(no id)")
+}
