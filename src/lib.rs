@@ -49,6 +49,7 @@
 //! - A handler's further parameters are [`State`], [`Context`], [`Headers`], [`Attempt`], [`Effects`], or anything that implements
 //!   [`Extract`].
 //! - [`broker`] and [`idempotency`] are for those who write a broker or a store of their own, and for tests.
+//! - With the feature `testing`, `mqguard::testing` puts consumers through every crash.
 
 pub use mqguard_macros::{RetryableError, consumer, dead_letter_consumer};
 pub use mqguard_runtime::*;
@@ -68,4 +69,7 @@ mod pages {
     mod idempotency {}
     #[doc = include_str!("../docs/broker.md")]
     mod broker {}
+    #[cfg(feature = "testing")]
+    #[doc = include_str!("../docs/testing.md")]
+    mod testing {}
 }
