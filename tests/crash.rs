@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mqguard::testing::{CrashTest, Fault, Invariant, Report, StepKind};
-use mqguard::{Attempt, Context, Guard, Publisher, RetryableError, State, consumer};
+use mqguard::{Context, DeadLetter, Guard, Publisher, RetryableError, State, consumer, dead_letter_consumer};
 use serde::{Deserialize, Serialize};
 
 mod crash {
     pub(crate) mod wrong;
 }
 
-use crash::wrong::{EagerBroker, ForgetfulStore, Leaky, LosingBroker, SharingStore};
+use crash::wrong::{EagerBroker, ForgetfulStore, LosingBroker, SharingStore};
 
 /// What the handler does with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +99,12 @@ async fn charge(act: Act, cx: Context, bank: State<Bank>) -> Result<(), Trouble>
 #[consumer(queue = "bare", retry(max = 3, delay = "5s", factor = 2), dlq = "dlq.bare")]
 async fn bare(act: Act, cx: Context, bank: State<Bank>) -> Result<(), Trouble> {
     bank.play(act, &cx).await
+}
+
+/// Fails at first, so that letters are put off and come again.
+#[dead_letter_consumer(queue = "dlq.charge", of = charge)]
+async fn file(_letter: DeadLetter<Act>, cx: Context) -> Result<(), Trouble> {
+    if cx.attempt().retries == 0 { Err(Trouble::Passing) } else { Ok(()) }
 }
 
 async fn send(publisher: Publisher, queue: &str, messages: &[(&str, Act)]) {
@@ -218,6 +224,17 @@ async fn several_consumers_and_a_late_publish() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn letters_that_are_consumed() {
+    let bank = Bank::default();
+    let report = CrashTest::new(|guard: Guard| guard.consumer::<charge>().consumer::<file>().state(bank.clone()))
+        .publish(|publisher| send(publisher, "charge", &[("m-1", Act::Refuse)]))
+        .check(|| none_charged(&bank))
+        .run()
+        .await;
+    assert_thorough(&report, 60, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_store() {
     let bank = Bank::default();
     let report = CrashTest::new(|guard: Guard| guard.consumer::<bare>().state(bank.clone()))
@@ -313,17 +330,18 @@ async fn a_retry_before_its_delay_is_found_out() {
     assert!(kinds(&report).contains(&Invariant::NoEarlyRetry), "{report}");
 }
 
-#[consumer(queue = "leaky", dlq = "dlq.leaky", retry(max = 100, delay = "1h"), idempotent(store = "redis", ttl = "30d"))]
-async fn leaky(_act: Act, _attempt: Attempt, _cx: State<Leaky>) -> Result<(), Trouble> {
+/// Comes again after an hour, more often than within a day.
+#[consumer(queue = "endless", dlq = "dlq.endless", retry(max = 100, delay = "1h"), idempotent(store = "redis", ttl = "30d"))]
+async fn endless(_act: Act) -> Result<(), Trouble> {
     Err(Trouble::Passing)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_come_to_rest_is_told_with_what_is_left() {
-    let report = CrashTest::new(|guard: Guard| guard.consumer::<leaky>().state(Leaky))
-        .publish(|publisher| send(publisher, "leaky", &[("m-1", Act::Fail)]))
+    let report = CrashTest::new(|guard: Guard| guard.consumer::<endless>())
+        .publish(|publisher| send(publisher, "endless", &[("m-1", Act::Fail)]))
         .run()
         .await;
-    assert_eq!(kinds(&report)[0], Invariant::AtRest, "{report}");
-    assert!(report.to_string().contains("leaky.retry."), "{report}");
+    assert_eq!(kinds(&report), [Invariant::AtRest], "{report}");
+    assert!(report.to_string().contains("after 1day endless.retry.1h has 1 ready, 0 unsettled"), "{report}");
 }

@@ -2,9 +2,6 @@ use mqguard::broker::{Address, Broker, BrokerError, ConsumeRequest, Subscription
 use mqguard::idempotency::{Claim, ClaimRequest, Hold, Settled, Step, Store, StoreError};
 use mqguard::{DeclareMode, MemoryBroker, MemoryStore, Message, PublishError};
 
-#[derive(Debug, Clone)]
-pub(crate) struct Leaky;
-
 /// Grants whatever is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct ForgetfulStore;

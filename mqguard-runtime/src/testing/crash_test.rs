@@ -13,7 +13,7 @@ pub(super) type Publish<'a> = dyn Fn(Publisher) -> Pin<Box<dyn Future<Output = (
 
 /// Puts consumers through every crash; see the [module](super). Needs tokio's paused clock: `#[tokio::test(start_paused = true)]`.
 ///
-/// The examples of the crate `mqguard` and its page on testing show one in full.
+/// The page `docs/testing.md` shows one in full.
 #[must_use = "nothing is tested until `run` is awaited"]
 pub struct CrashTest<'a> {
     pub(super) guard: Box<dyn Fn(Guard) -> Guard + 'a>,

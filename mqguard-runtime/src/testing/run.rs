@@ -58,11 +58,11 @@ impl CrashTest<'_> {
 
     fn judge(&self, world: &World, is_at_rest: bool) -> Vec<(Invariant, String)> {
         let faults = world.book().trace.iter().filter(|line| line.fault.is_some()).count();
-        let mut found = judge(world, u32::try_from(faults).unwrap_or(u32::MAX));
+        let mut found = judge(world, u32::try_from(faults).unwrap_or(u32::MAX), is_at_rest);
         if world.book().published.is_empty() {
             found.push((Invariant::Running, "nothing was published that reaches a consumer".into()));
         }
-        // On the way, it need not hold.
+        // On the way there, it need not hold.
         if is_at_rest && let Err(detail) = (self.check)() {
             found.push((Invariant::Check, detail));
         }
@@ -84,12 +84,8 @@ impl CrashTest<'_> {
             end = publish => end,
             end = self.run_processes(world) => end,
             () = tokio::time::sleep(self.patience) => {
-                let left = world.queues.queues().into_iter().map(|queue| {
-                    (world.queues.depth(&queue), world.queues.unsettled(&queue), queue)
-                });
-                let left: Vec<String> = left.filter(|(ready, out, _)| ready + out > 0)
-                    .map(|(ready, out, queue)| format!("{queue}: {ready} ready, {out} unsettled")).collect();
-                Err((Invariant::AtRest, format!("after {:?} there is still something to do: {}", self.patience, left.join("; "))))
+                let after = humantime::format_duration(self.patience);
+                Err((Invariant::AtRest, format!("after {after} {}", world.left_over())))
             }
         }
     }

@@ -152,6 +152,17 @@ impl World {
         }
     }
 
+    /// What is left to do, in words.
+    pub(super) fn left_over(&self) -> String {
+        if !self.book().all_is_published {
+            return "`publish` has not ended".into();
+        }
+        let count = |queue: String| (self.queues.depth(&queue), self.queues.unsettled(&queue), queue);
+        let full = self.queues.queues().into_iter().map(count).filter(|(ready, out, _)| ready + out > 0);
+        let texts: Vec<String> = full.map(|(ready, out, queue)| format!("{queue} has {ready} ready, {out} unsettled")).collect();
+        if texts.is_empty() { "the consumers do not consume".into() } else { texts.join("; ") }
+    }
+
     fn is_at_rest(&self, process: &Process) -> bool {
         self.book().all_is_published && process.subscriptions() >= self.known.len() && self.known.is_at_rest(&self.queues)
     }
