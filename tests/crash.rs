@@ -223,6 +223,16 @@ async fn several_consumers_and_a_late_publish() {
     assert_thorough(&report, 150, 0);
 }
 
+/// A crash loop may end any of them in a dead letter, so the invariants alone are asked for.
+#[tokio::test(start_paused = true)]
+async fn chains_of_faults() {
+    let bank = Bank::default();
+    let messages = [("m-1", Act::Last), ("m-1", Act::Last), ("m-2", Act::FailTwice), ("m-3", Act::RefuseOnce)];
+    let report = test(&bank, &messages).chains(200).run().await;
+    assert_thorough(&report, 200, 0);
+    assert!(report.chained >= 900, "{report}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn letters_that_are_consumed() {
     let bank = Bank::default();

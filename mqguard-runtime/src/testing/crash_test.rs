@@ -23,6 +23,7 @@ pub struct CrashTest<'a> {
     pub(super) store: Box<dyn Fn() -> Arc<dyn Store> + 'a>,
     pub(super) broker: Box<dyn Fn(MemoryBroker) -> Arc<dyn Broker> + 'a>,
     pub(super) most_pairs: usize,
+    pub(super) chains: usize,
     pub(super) only: Option<Schedule>,
     pub(super) patience: Duration,
 }
@@ -45,6 +46,7 @@ impl<'a> CrashTest<'a> {
             store: Box::new(|| Arc::new(MemoryStore::new())),
             broker: Box::new(|queues| Arc::new(queues)),
             most_pairs: 0,
+            chains: 0,
             only: None,
             patience: Duration::from_hours(24),
         }
@@ -80,6 +82,16 @@ impl<'a> CrashTest<'a> {
         self
     }
 
+    /// Adds so many chains of schedules, each with one fault more than the one before, from one to five. The faults are drawn at random,
+    /// the same ones each time.
+    ///
+    /// What needs a run of bad luck is found only by these. Your [`check`](Self::check) has to allow for it: a message whose lease lapses
+    /// a fourth time becomes a dead letter.
+    pub fn chains(mut self, chains: usize) -> Self {
+        self.chains = chains;
+        self
+    }
+
     /// Runs only the schedule with these faults, as a violation tells them: step number (from 1) and fault, in rising order.
     pub fn only(mut self, faults: impl IntoIterator<Item = (usize, Fault)>) -> Self {
         self.only = Some(Schedule(faults.into_iter().collect()));
@@ -109,6 +121,7 @@ impl fmt::Debug for CrashTest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CrashTest")
             .field("most_pairs", &self.most_pairs)
+            .field("chains", &self.chains)
             .field("only", &self.only)
             .field("patience", &self.patience)
             .finish_non_exhaustive()

@@ -9,6 +9,11 @@ use super::run::Ran;
 use super::step::TraceLine;
 use super::violation::Violation;
 
+/// Faults in a chain at most.
+const LONGEST_CHAIN: usize = 5;
+
+const CHAIN_SEED: u64 = 11;
+
 /// After so many violations no more are looked for.
 const MOST_VIOLATIONS: usize = 100;
 
@@ -34,20 +39,23 @@ impl CrashTest<'_> {
                 report.singles = 1;
                 report.add(schedule.clone(), self.run_schedule(schedule).await);
             }
-            None => self.run_all(plan, &mut report).await,
+            None => {
+                self.run_all(&plan, &mut report).await;
+                self.run_chains(&plan, &mut report).await;
+            }
         }
         report
     }
 
-    async fn run_all(&self, singles: Vec<Schedule>, report: &mut Report) {
+    async fn run_all(&self, singles: &[Schedule], report: &mut Report) {
         let mut pairs = Vec::new();
         for schedule in singles {
-            let ran = self.run_schedule(&schedule).await;
+            let ran = self.run_schedule(schedule).await;
             if self.most_pairs > 0 {
-                pairs.extend(with_one_more(&schedule, &ran.trace));
+                pairs.extend(with_one_more(schedule, &ran.trace));
             }
             report.singles += 1;
-            if report.add(schedule, ran) {
+            if report.add(schedule.clone(), ran) {
                 return;
             }
         }
@@ -56,6 +64,25 @@ impl CrashTest<'_> {
             report.pairs += 1;
             if report.add(schedule.clone(), self.run_schedule(schedule).await) {
                 return;
+            }
+        }
+    }
+
+    /// Adds fault after fault, each drawn from those that are possible in the run before.
+    async fn run_chains(&self, singles: &[Schedule], report: &mut Report) {
+        // Not the generator that jitter is drawn from, which begins anew with each schedule.
+        let mut random = fastrand::Rng::with_seed(CHAIN_SEED);
+        for _ in 0..self.chains {
+            let mut possible = singles.to_vec();
+            for _ in 0..LONGEST_CHAIN {
+                if report.cut_short || possible.is_empty() {
+                    break;
+                }
+                let schedule = possible.swap_remove(random.usize(..possible.len()));
+                let ran = self.run_schedule(&schedule).await;
+                possible = with_one_more(&schedule, &ran.trace);
+                report.chained += 1;
+                report.add(schedule, ran);
             }
         }
     }

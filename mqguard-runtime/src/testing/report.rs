@@ -14,6 +14,8 @@ pub struct Report {
     pub pairs: usize,
     /// Schedules with two faults that there are. More than were run: an even sample was.
     pub possible_pairs: usize,
+    /// Schedules that were run of chains of faults.
+    pub chained: usize,
     /// Schedules in which a fault's step did not come: the consumer does not do the same each time.
     pub unreached: usize,
     /// Whether the enumeration ended early, because there were many violations already.
@@ -31,7 +33,7 @@ impl Report {
     /// Schedules that were run with faults.
     #[must_use]
     pub fn schedules(&self) -> usize {
-        self.singles + self.pairs
+        self.singles + self.pairs + self.chained
     }
 
     /// # Panics
@@ -50,6 +52,9 @@ impl fmt::Display for Report {
         write!(f, "{clean_steps} steps without faults; {singles} schedules with one fault, {pairs} with two")?;
         if pairs < possible_pairs {
             write!(f, " (an even sample of {possible_pairs})")?;
+        }
+        if self.chained > 0 {
+            write!(f, ", {} of chains", self.chained)?;
         }
         if *unreached > 0 {
             write!(f, "; in {unreached} a fault's step did not come")?;
