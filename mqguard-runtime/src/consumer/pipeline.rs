@@ -44,11 +44,6 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    pub(crate) fn new(delivery: Delivery) -> Box<Self> {
-        let progress = Progress::read(&delivery.message.headers);
-        Box::new(Self { delivery, progress, kept: None })
-    }
-
     pub(crate) fn message_id(&self) -> Option<&str> {
         self.delivery.message.properties.message_id.as_deref()
     }
@@ -76,6 +71,17 @@ enum Ended {
 }
 
 impl Pipeline {
+    pub(crate) fn receive(&self, delivery: Delivery) -> Box<InFlight> {
+        let progress = self.progress_of(&delivery);
+        Box::new(InFlight { delivery, progress, kept: None })
+    }
+
+    /// How far the message had come when it was delivered.
+    pub(crate) fn progress_of(&self, delivery: &Delivery) -> Progress {
+        let headers = &delivery.message.headers;
+        if self.is_for_letters() { Progress::read(headers) } else { Progress::arriving(headers) }
+    }
+
     /// The usual way, to success, is this future; every other way is boxed: each message pays for the size of its task.
     pub(crate) async fn process(&self, mut flight: Box<InFlight>) {
         let (work, identity) = self.prepare(&flight);
@@ -182,8 +188,23 @@ impl Pipeline {
         match self.run_handler(&flight, prepared, cx.clone()).await {
             Ended::Ran(Ok(ran)) => self.succeed(flight, ran, started.elapsed(), cx.effects()).await,
             Ended::Ran(Err(failure)) => Box::pin(self.fail(flight, failure)).await,
-            Ended::LeaseLost => Box::pin(self.hand_back_later(flight, Duration::ZERO)).await,
-            Ended::Aborted => Box::pin(self.hand_back_now(flight)).await,
+            Ended::LeaseLost => {
+                let why = flight.kept.as_ref().map_or("", |kept| kept.why_lost());
+                tracing::warn!(
+                    queue = self.spec.queue,
+                    message_id = flight.message_id(),
+                    "lease lost, {why}: the run is cancelled, the message comes again"
+                );
+                Box::pin(self.hand_back_later(flight, Duration::ZERO)).await;
+            }
+            Ended::Aborted => {
+                tracing::warn!(
+                    queue = self.spec.queue,
+                    message_id = flight.message_id(),
+                    "the grace period is over: the run is cancelled, the message handed back"
+                );
+                Box::pin(self.hand_back_now(flight)).await;
+            }
         }
     }
 
