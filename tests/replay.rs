@@ -5,6 +5,7 @@
 mod harness;
 
 use harness::{Scene, Trouble, bare, guarded, s};
+use mqguard::idempotency::{Claim, ClaimRequest, Fingerprint, Hold, Owner, Settled, Step, Store, Turn};
 use mqguard::{Consumer, DeadLetter, Reason};
 use serde_json::Value;
 
@@ -66,6 +67,36 @@ async fn a_letter_that_is_moved_back_twice_runs_once() {
     scene.at_rest("work").await;
     let book = scene.journal.book();
     assert_eq!((book.effects(), book.count("processed"), book.runs.len()), (1, 1, 3), "{book}");
+}
+
+/// A worker dies between the failure of a replay and its letter, and a late copy of the first life is the first to come by.
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_is_owed_is_of_the_life_that_failed_whichever_copy_finds_it() {
+    let scene = Scene::smooth();
+    let _running = scene.start::<guarded>().await;
+    let owner = Owner::random();
+    let request = ClaimRequest {
+        identity: harness::identity("work", "", "m-1"),
+        turn: Turn { generation: 1, step: 0 },
+        fingerprint: Fingerprint(0),
+        owner,
+        lease: s(10),
+        ttl: s(3600),
+        max_crashes: 3,
+    };
+    let records = scene.store.records();
+    assert_eq!(records.claim(&request).await, Ok(Claim::Granted { crashes: 0 }));
+    let hold = Hold { identity: request.identity.clone(), owner, ttl: request.ttl };
+    let condemn = Step::Condemn { error: "no stock".into(), lease: s(0) };
+    assert_eq!(records.settle(&hold, &condemn).await, Ok(Settled::Applied));
+
+    scene.publish("work", "m-1").await;
+    scene.until("the letter is out", |book| book.count("dead-lettered") == 1).await;
+    let letter = scene.letters("dlq.work").remove(0);
+    assert_eq!((letter.generation(), scene.journal.book().runs.len()), (1, 0));
+    move_back(&scene, &letter, "work").await;
+    scene.until("the replay runs", |book| book.count("processed") == 1).await;
+    assert_eq!(scene.journal.book().runs[0].attempt.generation, 2);
 }
 
 #[tokio::test(start_paused = true)]

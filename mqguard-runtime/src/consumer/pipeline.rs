@@ -17,7 +17,7 @@ use super::spec::{ConsumerSpec, FaultRule, MissingId, Role};
 use crate::broker::{Broker, Delivery};
 use crate::dead_letter::{Death, Reason};
 use crate::event::{Event, EventKind, Observers};
-use crate::idempotency::{Identity, Kept, Ledger, NotGranted, StoreError};
+use crate::idempotency::{Identity, Kept, Ledger, NotGranted, OwedLetter, StoreError};
 use crate::retry::{Progress, Retry};
 use crate::stop::Stop;
 
@@ -145,9 +145,10 @@ impl Pipeline {
                 self.acknowledge(flight, EventKind::Conflict);
             }
             NotGranted::Busy(left) => self.hand_back_later(flight, left).await,
-            NotGranted::Letter(kept, record) => {
+            NotGranted::Letter(kept, owed) => {
                 flight.kept = Some(kept);
-                let death = self.owed_death(record);
+                flight.progress.generation = owed.generation;
+                let death = self.owed_death(owed);
                 self.send_letter(flight, death).await;
             }
             // This one record is damaged; the store works for others.
@@ -163,13 +164,14 @@ impl Pipeline {
     }
 
     /// The death of a message whose letter an earlier owner owed.
-    fn owed_death(&self, record: Option<String>) -> Death {
+    fn owed_death(&self, owed: OwedLetter) -> Death {
         let now = self.broker.now();
-        match record {
+        match owed.error {
             Some(record) => Death::from_record(&record, now),
             None => {
-                let message = "the process died, or lost its lease, while the message was handled, more often than allowed";
-                let text = ErrorText { kind: "crash-loop".into(), message: message.into(), chain: Vec::new() };
+                let crashes = owed.crashes;
+                let message = format!("the process died, or lost its lease, {crashes} times while the message was handled");
+                let text = ErrorText { kind: "crash-loop".into(), message, chain: Vec::new() };
                 Death::new(&Reason::CrashLoop, text, now)
             }
         }

@@ -54,5 +54,5 @@ pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;
-pub(crate) use ledger::{Ledger, NotGranted};
+pub(crate) use ledger::{Ledger, NotGranted, OwedLetter};
 pub use memory::MemoryStore;
