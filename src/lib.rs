@@ -25,7 +25,7 @@
 //!     queue = "order.process",
 //!     retry(max = 3, delay = "5s", factor = 2),
 //!     dlq = "dlq.order.process.fail",
-//!     idempotent(store = "redis", key = "order_id"),
+//!     idempotent(store = "redis", key = "order_id", identity = "key"),
 //! )]
 //! async fn process_order(order: Order, shipped: State<UnboundedSender<u64>>) -> Result<(), OrderError> {
 //!     shipped.send(order.order_id).map_err(|_| OrderError::AlreadyShipped(order.order_id))
@@ -46,8 +46,8 @@
 //! - [`macro@consumer`] is the attribute, with all its keys; [`macro@dead_letter_consumer`] is the one for dead letters.
 //! - [`macro@RetryableError`] says which errors are worth a retry.
 //! - [`Guard`] registers consumers and runs them; [`Publisher`] publishes.
-//! - A handler's further parameters are [`State`], [`Context`], [`Headers`], [`Attempt`], [`Effects`], or anything that implements
-//!   [`Extract`].
+//! - A handler's further parameters are [`State`], [`Publisher`], [`Context`], [`Headers`], [`Attempt`], [`Effects`], or anything that
+//!   implements [`Extract`].
 //! - [`broker`] and [`idempotency`] are for those who write a broker or a store of their own, and for tests.
 //! - With the feature `testing`, `mqguard::testing` puts consumers through every crash.
 

@@ -38,7 +38,7 @@ use proc_macro::TokenStream;
 ///     queue = "order.process",
 ///     retry(max = 3, delay = "5s", factor = 2),
 ///     dlq = "dlq.order.process",
-///     idempotent(store = "redis", key = "order_id"),
+///     idempotent(store = "redis", key = "order_id", identity = "key"),
 /// )]
 /// async fn process_order(order: Order) -> Result<(), OrderError> {
 ///     if order.order_id == 0 { Err(OrderError::AlreadyShipped(0)) } else { Ok(()) }

@@ -40,5 +40,8 @@ pub(crate) const CONSUMER: &str = "mqguard-consumer";
 pub(crate) const QUEUE: &str = "mqguard-queue";
 /// The host that it ran on.
 pub(crate) const HOST: &str = "mqguard-host";
+/// What only letters tell; a letter that is replayed is none any more.
+pub(crate) const OF_LETTERS: [&str; 12] =
+    [RUNS, REASON, ERROR_KIND, ERROR, ERROR_CHAIN, DIED, CONSUMER, QUEUE, HOST, CUT, ATTEMPTS, FIRST_FAILURE];
 /// What was cut to fit the headers into a frame: a list of header names.
 pub(crate) const CUT: &str = "mqguard-cut";

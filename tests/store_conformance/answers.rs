@@ -74,7 +74,7 @@ pub(crate) async fn too_many_crashes_owe_a_letter(store: &Arc<dyn Store>) {
         assert_eq!(message.claim_when_free(turn(0, 0), Owner::random()).await, granted(crashes));
     }
     let owner = Owner::random();
-    let letter = Claim::Letter { error: None, crashes: 3 };
+    let letter = Claim::Letter { generation: 0, error: None, crashes: 3 };
     message.lease = LONG;
     assert_eq!(message.claim_when_free(turn(0, 0), owner).await, letter);
     assert!(message.is_busy(turn(0, 0)).await <= LONG);
@@ -110,8 +110,8 @@ pub(crate) async fn a_condemned_message_owes_its_letter(store: &Arc<dyn Store>) 
     message.applied(owner, Step::Renew { lease: SHORT }).await;
     message.lease = LONG;
     let next = Owner::random();
-    let letter = Claim::Letter { error: Some("no stock".into()), crashes: 0 };
-    assert_eq!(message.claim_when_free(turn(1, 0), next).await, letter);
+    let letter = Claim::Letter { generation: 1, error: Some("no stock".into()), crashes: 0 };
+    assert_eq!(message.claim_when_free(turn(0, 0), next).await, letter, "whoever asks");
     message.is_busy(turn(1, 1)).await;
     message.refused(owner, Step::Lettered).await;
     message.applied(next, Step::Lettered).await;
@@ -142,7 +142,7 @@ pub(crate) async fn a_newer_generation_does_not_wait_for_an_owed_letter(store: &
     assert_eq!(message.claim(turn(1, 0), replayed).await, granted(0));
     message.refused(owner, Step::Lettered).await;
     message.applied(replayed, condemn("still no stock", Duration::ZERO)).await;
-    let letter = Claim::Letter { error: Some("still no stock".into()), crashes: 0 };
+    let letter = Claim::Letter { generation: 1, error: Some("still no stock".into()), crashes: 0 };
     assert_eq!(message.claim_when_free(turn(1, 0), Owner::random()).await, letter);
 }
 

@@ -20,7 +20,7 @@ pub(crate) async fn a_late_owner_changes_nothing(store: &Arc<dyn Store>) {
         message.applied(owner, condemn("in time", SHORT)).await;
         message.refused(late, step.clone()).await;
         let last = Owner::random();
-        let letter = Claim::Letter { error: Some("in time".into()), crashes: 1 };
+        let letter = Claim::Letter { generation: 0, error: Some("in time".into()), crashes: 1 };
         assert_eq!(message.claim_when_free(turn(0, 0), last).await, letter);
         message.refused(owner, step).await;
         message.applied(last, Step::Lettered).await;

@@ -49,7 +49,7 @@ pub(crate) async fn an_owed_letter_outlives_its_ttl(store: &Arc<dyn Store>) {
     let owner = message.claimed().await;
     message.applied(owner, condemn("no stock", SHORT)).await;
     pass(store, SHORT * 2).await;
-    let letter = Claim::Letter { error: Some("no stock".into()), crashes: 0 };
+    let letter = Claim::Letter { generation: 0, error: Some("no stock".into()), crashes: 0 };
     assert_eq!(message.claim_when_free(turn(0, 0), Owner::random()).await, letter);
     pass(store, SHORT * 2).await;
     assert_eq!(message.claim_when_free(turn(0, 0), Owner::random()).await, letter);

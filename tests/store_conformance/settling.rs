@@ -99,7 +99,7 @@ pub(crate) async fn a_repeated_claim_is_answered_as_the_first_time(store: &Arc<d
     message.is_busy(turn(0, 0)).await;
 
     message.applied(owner, condemn("no stock", SHORT)).await;
-    let letter = Claim::Letter { error: Some("no stock".into()), crashes: 1 };
+    let letter = Claim::Letter { generation: 0, error: Some("no stock".into()), crashes: 1 };
     let next = Owner::random();
     assert_eq!(message.claim_when_free(turn(0, 0), next).await, letter);
     assert_eq!(message.claim(turn(0, 0), next).await, letter);
@@ -110,7 +110,7 @@ pub(crate) async fn a_repeated_claim_is_answered_as_the_first_time(store: &Arc<d
     message.max_crashes = 0;
     message.claimed().await;
     message.lease = LONG;
-    let letter = Claim::Letter { error: None, crashes: 1 };
+    let letter = Claim::Letter { generation: 0, error: None, crashes: 1 };
     assert_eq!(message.claim_when_free(turn(0, 0), next).await, letter);
     assert_eq!(message.claim(turn(0, 0), next).await, letter);
 }
@@ -144,7 +144,7 @@ async fn kept(store: &Arc<dyn Store>, error: &str) -> String {
     message.applied(owner, condemn(error, std::time::Duration::ZERO)).await;
     message.lease = LONG;
     match message.claim_when_free(turn(0, 0), Owner::random()).await {
-        Claim::Letter { error: Some(error), crashes: 0 } => error,
+        Claim::Letter { error: Some(error), crashes: 0, .. } => error,
         other => panic!("no letter but {other:?}"),
     }
 }

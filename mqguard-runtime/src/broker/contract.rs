@@ -263,12 +263,22 @@ pub struct Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, name, argument, declared, actual } = self;
+        let (actual, declared) = (shown(actual), shown(declared));
         write!(
             f,
             "{what} `{name}` is there with other settings: `{argument}` is {actual}, declared is {declared}. \
-             Delete it once it is empty and let it be declared anew, give it another name, or leave it as it is with `DeclareMode::Verify`"
-        )
+             Delete it once it is empty and let it be declared anew, or give it another name"
+        )?;
+        // A hold queue that does not lead back would lose what waits in it.
+        if argument.starts_with("x-dead-letter") || argument == "x-message-ttl" {
+            return Ok(());
+        }
+        f.write_str("; or leave it as it is with `DeclareMode::Verify`")
     }
+}
+
+fn shown(value: &str) -> &str {
+    if value.is_empty() { "\"\"" } else { value }
 }
 
 /// Why a publish did not succeed.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::context::{Attempt, Context, Effects};
 use super::outcome::Failure;
 use crate::broker::Headers;
+use crate::publish::Publisher;
 use crate::retry::Retry;
 
 /// What a handler's second and later parameters can be.
@@ -15,7 +16,7 @@ use crate::retry::Retry;
 #[diagnostic::on_unimplemented(
     message = "a consumer cannot take a `{Self}`",
     label = "not something that comes with a message",
-    note = "the message is the first parameter; the others are `State<T>`, `Context`, `Headers`, `Attempt`, `Effects`, or a type that implements `Extract`"
+    note = "the message is the first parameter; the others are `State<T>`, `Publisher`, `Context`, `Headers`, `Attempt`, `Effects`, or a type that implements `Extract`"
 )]
 pub trait Extract: Sized + Send {
     /// Takes the value for one delivery.
@@ -44,12 +45,20 @@ impl States {
         self.0.insert(TypeId::of::<T>(), Arc::new(value)).is_some()
     }
 
+    /// Puts in what the guard itself provides; the user's values are of other types.
+    pub(crate) fn provide<T: Send + Sync + 'static>(&mut self, value: T) {
+        self.insert(Own(value));
+    }
+
     /// The value of this type.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
     }
 }
+
+/// A value of the guard.
+struct Own<T>(T);
 
 impl std::fmt::Debug for States {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -93,6 +102,13 @@ impl<T: Send + Sync + 'static> Extract for State<T> {
 
     fn check(states: &States) -> Result<(), MissingState> {
         states.get::<T>().map(|_| ()).ok_or(MissingState(std::any::type_name::<T>()))
+    }
+}
+
+impl Extract for Publisher {
+    async fn extract(cx: &Context) -> Result<Self, Failure> {
+        let missing = || Failure::of(Retry::Fatal, MissingState(std::any::type_name::<Self>()));
+        cx.states().get::<Own<Self>>().map(|own| own.0.clone()).ok_or_else(missing)
     }
 }
 

@@ -17,7 +17,7 @@ use super::spec::{ConsumerSpec, FaultRule, MissingId, Role};
 use crate::broker::{Broker, Delivery};
 use crate::dead_letter::{Death, Reason};
 use crate::event::{Event, EventKind, Observers};
-use crate::idempotency::{Identity, Kept, Ledger, NotGranted, StoreError};
+use crate::idempotency::{Identity, Kept, Ledger, NotGranted, OwedLetter, StoreError};
 use crate::retry::{Progress, Retry};
 use crate::stop::Stop;
 
@@ -44,11 +44,6 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    pub(crate) fn new(delivery: Delivery) -> Box<Self> {
-        let progress = Progress::read(&delivery.message.headers);
-        Box::new(Self { delivery, progress, kept: None })
-    }
-
     pub(crate) fn message_id(&self) -> Option<&str> {
         self.delivery.message.properties.message_id.as_deref()
     }
@@ -76,6 +71,17 @@ enum Ended {
 }
 
 impl Pipeline {
+    pub(crate) fn receive(&self, delivery: Delivery) -> Box<InFlight> {
+        let progress = self.progress_of(&delivery);
+        Box::new(InFlight { delivery, progress, kept: None })
+    }
+
+    /// How far the message had come when it was delivered.
+    pub(crate) fn progress_of(&self, delivery: &Delivery) -> Progress {
+        let headers = &delivery.message.headers;
+        if self.is_for_letters() { Progress::read(headers) } else { Progress::arriving(headers) }
+    }
+
     /// The usual way, to success, is this future; every other way is boxed: each message pays for the size of its task.
     pub(crate) async fn process(&self, mut flight: Box<InFlight>) {
         let (work, identity) = self.prepare(&flight);
@@ -139,9 +145,10 @@ impl Pipeline {
                 self.acknowledge(flight, EventKind::Conflict);
             }
             NotGranted::Busy(left) => self.hand_back_later(flight, left).await,
-            NotGranted::Letter(kept, record) => {
+            NotGranted::Letter(kept, owed) => {
                 flight.kept = Some(kept);
-                let death = self.owed_death(record);
+                flight.progress.generation = owed.generation;
+                let death = self.owed_death(owed);
                 self.send_letter(flight, death).await;
             }
             // This one record is damaged; the store works for others.
@@ -157,13 +164,14 @@ impl Pipeline {
     }
 
     /// The death of a message whose letter an earlier owner owed.
-    fn owed_death(&self, record: Option<String>) -> Death {
+    fn owed_death(&self, owed: OwedLetter) -> Death {
         let now = self.broker.now();
-        match record {
+        match owed.error {
             Some(record) => Death::from_record(&record, now),
             None => {
-                let message = "the process died, or lost its lease, while the message was handled, more often than allowed";
-                let text = ErrorText { kind: "crash-loop".into(), message: message.into(), chain: Vec::new() };
+                let crashes = owed.crashes;
+                let message = format!("the process died, or lost its lease, {crashes} times while the message was handled");
+                let text = ErrorText { kind: "crash-loop".into(), message, chain: Vec::new() };
                 Death::new(&Reason::CrashLoop, text, now)
             }
         }
@@ -182,8 +190,23 @@ impl Pipeline {
         match self.run_handler(&flight, prepared, cx.clone()).await {
             Ended::Ran(Ok(ran)) => self.succeed(flight, ran, started.elapsed(), cx.effects()).await,
             Ended::Ran(Err(failure)) => Box::pin(self.fail(flight, failure)).await,
-            Ended::LeaseLost => Box::pin(self.hand_back_later(flight, Duration::ZERO)).await,
-            Ended::Aborted => Box::pin(self.hand_back_now(flight)).await,
+            Ended::LeaseLost => {
+                let why = flight.kept.as_ref().map_or("", |kept| kept.why_lost());
+                tracing::warn!(
+                    queue = self.spec.queue,
+                    message_id = flight.message_id(),
+                    "lease lost, {why}: the run is cancelled, the message comes again"
+                );
+                Box::pin(self.hand_back_later(flight, Duration::ZERO)).await;
+            }
+            Ended::Aborted => {
+                tracing::warn!(
+                    queue = self.spec.queue,
+                    message_id = flight.message_id(),
+                    "the grace period is over: the run is cancelled, the message handed back"
+                );
+                Box::pin(self.hand_back_now(flight)).await;
+            }
         }
     }
 

@@ -183,7 +183,7 @@ impl Pipeline {
         // The claim, if there was one, is not ours any more.
         flight.kept = None;
         // As it was delivered: what this run has added does not count.
-        let mut progress = Progress::read(&flight.delivery.message.headers);
+        let mut progress = self.progress_of(&flight.delivery);
         let patience = (FIRST_BUSY * (1 << progress.busy.min(6))).min(LONGEST_BUSY);
         let delay = left.min(patience).max(FIRST_BUSY / 2);
         progress.busy = progress.busy.saturating_add(1);
@@ -202,7 +202,7 @@ impl Pipeline {
 
     /// Back to the queue at once. The claim is given back first, so that whoever gets the delivery need not wait for its lease.
     pub(crate) async fn hand_back_now(&self, flight: Box<InFlight>) {
-        let next = Progress::read(&flight.delivery.message.headers).turn();
+        let next = self.progress_of(&flight.delivery).turn();
         self.let_go(&flight, Step::Release { next }).await;
         self.give_back(flight);
     }
@@ -232,6 +232,9 @@ impl Pipeline {
     }
 
     fn end(&self, flight: Box<InFlight>, settlement: Settlement, kind: EventKind<'_>) {
+        if let Some(outcome) = uneventful(&kind) {
+            tracing::debug!(queue = self.spec.queue, message_id = flight.message_id(), "{outcome}");
+        }
         self.tell(&flight, kind);
         flight.delivery.receipt.settle(settlement);
     }
@@ -245,7 +248,15 @@ impl Pipeline {
         loop {
             match ledger.settle(kept, &step).await {
                 Ok(Settled::Applied) => return Recorded::Yes,
-                Ok(Settled::Refused) => return Recorded::Refused,
+                Ok(Settled::Refused) => {
+                    let what = step_name(&step);
+                    tracing::warn!(
+                        queue = self.spec.queue,
+                        message_id,
+                        "the {what} is not recorded: the claim was lost; the message comes again"
+                    );
+                    return Recorded::Refused;
+                }
                 // Asking again is no use, and nobody can claim the message by such a record: what happened stands as it is.
                 Err(error @ StoreError::Unusable { .. }) => {
                     tracing::error!(queue = self.spec.queue, message_id, "the {} is not recorded: {error}", step_name(&step));
@@ -261,6 +272,19 @@ impl Pipeline {
                 () = self.stop.force.cancelled() => return Recorded::Unknown,
             }
         }
+    }
+}
+
+/// What a log that tells everything says of an outcome that nobody needs to look at.
+fn uneventful(kind: &EventKind<'_>) -> Option<&'static str> {
+    match kind {
+        EventKind::Processed { .. } => Some("processed"),
+        EventKind::Skipped => Some("skipped by the precheck"),
+        EventKind::Duplicate => Some("a duplicate: it was processed, or dead-lettered, before"),
+        EventKind::Stale => Some("stale: a later copy is waiting"),
+        EventKind::Busy { .. } => Some("busy elsewhere: it comes again"),
+        EventKind::Returned => Some("handed back"),
+        EventKind::Conflict | EventKind::Retried { .. } | EventKind::DeadLettered { .. } => None,
     }
 }
 

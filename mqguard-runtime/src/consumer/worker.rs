@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::error::ConsumerError;
-use super::pipeline::{InFlight, Pipeline};
+use super::pipeline::Pipeline;
 use crate::backoff::Pause;
 use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Subscription};
 use crate::health::Status;
@@ -152,7 +152,7 @@ impl Worker {
                 Ok(delivery) => delivery,
                 Err(error) => return End::Lost(error),
             };
-            let (pipeline, flight) = (Arc::clone(&self.pipeline), InFlight::new(delivery));
+            let (pipeline, flight) = (Arc::clone(&self.pipeline), self.pipeline.receive(delivery));
             // A task is moved several times before it runs.
             running.spawn(Box::pin(async move {
                 pipeline.process(flight).await;

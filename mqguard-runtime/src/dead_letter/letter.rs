@@ -51,6 +51,7 @@ impl Death {
 pub(crate) fn letter(delivery: &Delivery, progress: &Progress, death: &Death, spec: &ConsumerSpec, frame_max: usize) -> Message {
     let mut message = copy::detached(delivery);
     let headers = &mut message.headers;
+    copy::end_letter(headers);
     progress.write(headers);
     // A replay begins anew: its first run is attempt 0.
     headers.remove(wire::ATTEMPT);

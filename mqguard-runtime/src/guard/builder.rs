@@ -59,7 +59,13 @@ impl Guard {
         let (broker, store) = (from_variable("MQGUARD_BROKER", url::broker), from_variable("MQGUARD_REDIS", url::store));
         let mistakes: Vec<ConfigError> = [broker.as_ref().err(), store.as_ref().err()].into_iter().flatten().cloned().collect();
         let (Ok(broker), Ok(store)) = (broker, store) else { return Err(Error::Config(mistakes)) };
-        let mut guard = broker.map_or_else(Self::embedded, Self::on);
+        let mut guard = broker.map_or_else(
+            || {
+                tracing::warn!("MQGUARD_BROKER is not set: this is the embedded broker, whose messages end with the process");
+                Self::embedded()
+            },
+            Self::on,
+        );
         if let Some((name, store)) = store {
             guard.stores.insert(name.to_owned(), store);
         }

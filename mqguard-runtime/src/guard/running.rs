@@ -33,6 +33,7 @@ pub(super) fn start(guard: Guard) -> Running {
     let stop = Stop::default();
     let mut guard = guard;
     let registered = std::mem::take(&mut guard.consumers);
+    guard.states.provide(Publisher::new(Arc::clone(&guard.broker)));
     let states = Arc::new(std::mem::take(&mut guard.states));
     let consumers = registered
         .into_iter()
@@ -62,6 +63,7 @@ pub(super) fn start(guard: Guard) -> Running {
 /// Gives the force signal when the grace period is over.
 async fn end_grace(stop: Stop, grace: Duration) {
     stop.drain.cancelled().await;
+    tracing::info!("shutting down: the handlers that run have {} to end", humantime::format_duration(grace));
     tokio::time::sleep(grace).await;
     stop.force.cancel();
 }
@@ -157,7 +159,10 @@ impl Running {
         let mut end = std::pin::pin!(self.shutdown());
         tokio::select! {
             end = &mut end => return end,
-            () = hurry => force.cancel(),
+            () = hurry => {
+                tracing::warn!("told to end again: the handlers that still run are cancelled");
+                force.cancel();
+            }
         }
         end.await
     }

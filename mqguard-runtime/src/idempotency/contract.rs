@@ -110,6 +110,8 @@ pub enum Claim {
     Conflict,
     /// The handler must not run: the dead letter is owed, with this error. The asker is now the owner.
     Letter {
+        /// The generation that failed: the letter is of that, whichever delivery found it owed.
+        generation: u32,
         /// As given to [`Step::Condemn`]; `None` when the message was condemned because it crashed too often.
         error: Option<String>,
         /// How often a lease of this message has lapsed.

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -28,6 +28,7 @@ struct Entry {
 struct Lease {
     hold: Hold,
     lost: CancellationToken,
+    why_lost: OnceLock<&'static str>,
 }
 
 /// A claim whose lease is being renewed; dropped, it no longer is.
@@ -46,6 +47,10 @@ impl Kept {
     pub(crate) fn lost(&self) -> &CancellationToken {
         &self.lease.lost
     }
+
+    pub(crate) fn why_lost(&self) -> &'static str {
+        self.lease.why_lost.get().copied().unwrap_or_default()
+    }
 }
 
 impl LeaseKeeper {
@@ -59,7 +64,7 @@ impl LeaseKeeper {
     /// Keeps the lease of `hold`, which was granted no earlier than `since`.
     pub(crate) fn keep(self: &Arc<Self>, hold: Hold, since: Instant) -> Kept {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let lease = Arc::new(Lease { hold, lost: CancellationToken::new() });
+        let lease = Arc::new(Lease { hold, lost: CancellationToken::new(), why_lost: OnceLock::new() });
         self.lock().insert(id, Entry { lease: Arc::clone(&lease), since });
         Kept { keeper: Arc::clone(self), id, lease }
     }
@@ -102,17 +107,19 @@ impl LeaseKeeper {
                     entry.since = asked;
                 }
             }
-            Ok(Ok(Settled::Refused)) => self.lose(id, &entry, "another worker took over"),
+            Ok(Ok(Settled::Refused)) => self.lose(id, &entry, "its record is gone or another worker's"),
             // No answer is no proof: the lease holds until its time is over.
             Ok(Err(_)) | Err(_) if Instant::now() < ends => {}
             Ok(Err(_)) | Err(_) => self.lose(id, &entry, "it could not be renewed in time"),
         }
     }
 
-    fn lose(&self, id: u64, entry: &Entry, why: &str) {
-        // A delivery that was settled in the meantime has nothing to lose.
+    fn lose(&self, id: u64, entry: &Entry, why: &'static str) {
+        // A delivery that was settled in the meantime has nothing to lose; one whose run has ended tells by its settlement.
         if self.lock().remove(&id).is_some() {
-            tracing::warn!(identity = %entry.lease.hold.identity, "lease lost, {why}: the run is cancelled");
+            tracing::debug!(identity = %entry.lease.hold.identity, "lease lost, {why}");
+            // Nobody else sets it.
+            let _ = entry.lease.why_lost.set(why);
             entry.lease.lost.cancel();
         }
     }

@@ -42,8 +42,8 @@ pub(crate) fn identity<'a>(
 /// Why a claim does not give the right to run, with what it takes to go on.
 #[derive(Debug)]
 pub(crate) enum NotGranted {
-    /// A letter is owed, with this record of the failure; the claim is for sending it.
-    Letter(Kept, Option<String>),
+    /// A letter is owed; the claim is for sending it.
+    Letter(Kept, OwedLetter),
     /// Another owner may be at it for this long.
     Busy(Duration),
     Stale,
@@ -51,6 +51,14 @@ pub(crate) enum NotGranted {
     /// Another message was processed under this identity.
     Conflict,
     Failed(StoreError),
+}
+
+/// See [`Claim::Letter`].
+#[derive(Debug)]
+pub(crate) struct OwedLetter {
+    pub(crate) generation: u32,
+    pub(crate) error: Option<String>,
+    pub(crate) crashes: u32,
 }
 
 impl Ledger {
@@ -95,7 +103,9 @@ impl Ledger {
         let keep = || self.keeper.keep(Hold { identity: request.identity, owner, ttl }, since);
         match answer.map_err(NotGranted::Failed)? {
             Claim::Granted { .. } => Ok(keep()),
-            Claim::Letter { error, .. } => Err(NotGranted::Letter(keep(), error)),
+            Claim::Letter { generation, error, crashes } => {
+                Err(NotGranted::Letter(keep(), OwedLetter { generation, error, crashes }))
+            }
             Claim::Busy { left } => Err(NotGranted::Busy(left)),
             Claim::Stale => Err(NotGranted::Stale),
             Claim::Duplicate => Err(NotGranted::Duplicate),

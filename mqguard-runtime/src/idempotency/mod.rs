@@ -56,5 +56,5 @@ pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;
 #[cfg(feature = "testing")]
 pub(crate) use ledger::identity;
-pub(crate) use ledger::{Ledger, NotGranted};
+pub(crate) use ledger::{Ledger, NotGranted, OwedLetter};
 pub use memory::MemoryStore;

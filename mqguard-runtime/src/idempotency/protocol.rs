@@ -154,7 +154,7 @@ fn letter(record: &Record, request: &ClaimRequest, crashes: u32, error: Option<S
         error: error.clone(),
         lettered: false,
     };
-    (Claim::Letter { error, crashes }, Some(record))
+    (Claim::Letter { generation: record.turn.generation, error, crashes }, Some(record))
 }
 
 fn busy(record: &Record, now: u64) -> (Claim, Option<Record>) {

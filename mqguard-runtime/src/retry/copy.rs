@@ -7,8 +7,16 @@ use crate::wire;
 /// The message as it is published again: same body, properties and headers, without what belongs to the delivery that it is copied from.
 pub(crate) fn copy(delivery: &Delivery, progress: &Progress) -> Message {
     let mut message = detached(delivery);
+    end_letter(&mut message.headers);
     progress.write(&mut message.headers);
     message
+}
+
+/// Drops what a letter told of the life that ended with it.
+pub(crate) fn end_letter(headers: &mut Headers) {
+    if headers.get(wire::DIED).is_some() {
+        headers.retain(|name, _| !wire::OF_LETTERS.contains(&name));
+    }
 }
 
 /// The message without the marks of its delivery, but with a note of where it first came from.

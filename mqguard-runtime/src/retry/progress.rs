@@ -49,6 +49,15 @@ impl Progress {
         }
     }
 
+    /// Of a delivery to be handled. A dead letter that comes back to the queue is a replay: the next generation begins, from the start.
+    pub(crate) fn arriving(headers: &Headers) -> Self {
+        let progress = Self::read(headers);
+        if headers.get(wire::DIED).is_none() {
+            return progress;
+        }
+        Self { generation: progress.generation.saturating_add(1), ..Self::default() }
+    }
+
     pub(crate) fn write(&self, headers: &mut Headers) {
         headers.insert(wire::GENERATION, i64::from(self.generation));
         headers.insert(wire::ATTEMPT, i64::from(self.retries));

@@ -70,7 +70,7 @@ fn granted(turn: Turn, crashes: u32) -> (Claim, Option<Record>) {
 fn owed(error: Option<&str>, crashes: u32) -> (Claim, Option<Record>) {
     let error = error.map(str::to_owned);
     let stored = Record { owner: Some(ME), lease_until: NOW + 30_000, crashes, error: error.clone(), ..record(State::Failed) };
-    (Claim::Letter { error, crashes }, Some(stored))
+    (Claim::Letter { generation: 1, error, crashes }, Some(stored))
 }
 
 const OLDER: [Turn; 2] = [Turn { generation: 1, step: 0 }, Turn { generation: 0, step: 9 }];

@@ -66,10 +66,10 @@ fn one(entry: &Entry, letter: u8, carried: &mut impl Iterator<Item = Value>) -> 
         b'd' => Claim::Duplicate,
         b'c' => Claim::Conflict,
         b'l' => {
-            let crashes = count(number()?);
+            let (generation, crashes) = (count(number()?), count(number()?));
             let error = text(carried)?;
             let error = if error.is_empty() { None } else { Some(serde_json::from_str(&error).unwrap_or(error)) };
-            Claim::Letter { error, crashes }
+            Claim::Letter { generation, error, crashes }
         }
         _ => return Err(unexpected(&Value::Int(letter.into()))),
     };
@@ -83,8 +83,8 @@ fn text(carried: &mut impl Iterator<Item = Value>) -> Result<String, StoreError>
     }
 }
 
-fn count(crashes: i64) -> u32 {
-    u32::try_from(crashes).unwrap_or(u32::MAX)
+fn count(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 pub(super) fn word(value: &Value) -> Option<&str> {
@@ -128,8 +128,10 @@ mod tests {
             Value::Int(2),
             Value::Int(0),
             bulk("WRONGTYPE it is"),
+            Value::Int(0),
             Value::Int(4),
             bulk(""),
+            Value::Int(2),
             Value::Int(1),
             bulk("\"\\\"\""),
         ];
@@ -147,8 +149,8 @@ mod tests {
             Ok(Answer::Settled(Settled::Refused)),
             claim(Claim::Duplicate),
             claim(Claim::Conflict),
-            claim(Claim::Letter { error: None, crashes: 4 }),
-            claim(Claim::Letter { error: Some("\"".into()), crashes: 1 }),
+            claim(Claim::Letter { generation: 0, error: None, crashes: 4 }),
+            claim(Claim::Letter { generation: 2, error: Some("\"".into()), crashes: 1 }),
         ];
         assert_eq!(answers, expected);
     }

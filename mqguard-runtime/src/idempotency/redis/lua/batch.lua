@@ -2,7 +2,7 @@
 -- KEYS    the record that each is about
 -- ARGV    four for each: which question, and what it takes: see claim.lua and settle.lua
 -- Returns a letter for each answer, in one string; then, in the same order, what some of the answers carry:
---         g granted, after: crashes | b busy: left | s stale | d duplicate | c conflict | l letter: crashes, error or '' |
+--         g granted, after: crashes | b busy: left | s stale | d duplicate | c conflict | l letter: generation, crashes, error or '' |
 --         a applied | r refused | e failed: why
 
 local try, find, sub = redis.pcall, string.find, string.sub
@@ -25,8 +25,8 @@ for n = 1, #KEYS do
     local answer = usual(question, key, head, kept, extra)
     if not answer then
         if not questions then questions, letters = all_questions() end
-        local done, one, other
-        done, answer, one, other = pcall(questions[question], key, head, kept, extra)
+        local done, one, two, three
+        done, answer, one, two, three = pcall(questions[question], key, head, kept, extra)
         if done then
             answer = letters[answer]
         else
@@ -34,7 +34,8 @@ for n = 1, #KEYS do
             answer, one = 'e', type(answer) == 'table' and answer.err or answer
         end
         if one then carried[#carried + 1] = one end
-        if other then carried[#carried + 1] = other end
+        if two then carried[#carried + 1] = two end
+        if three then carried[#carried + 1] = three end
     end
     answers[n] = answer
 end

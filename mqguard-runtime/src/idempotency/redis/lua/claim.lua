@@ -15,7 +15,7 @@ local function letter(key, fresh, owed_kept, record, crashes, why)
     local owed = ' crashes=' .. crashes .. ' body=' .. record.body .. ' letter=owed'
     if why ~= '' then owed = owed .. ' error=' .. why end
     put(key, head, owed_kept, owed .. record.shown)
-    return 'letter', crashes, why
+    return 'letter', record.generation, crashes, why
 end
 
 local function claim(key, fresh, kept, extra)
