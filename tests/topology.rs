@@ -4,7 +4,9 @@
 
 mod support;
 
-use mqguard::broker::{Binding, Broker, DeadLetterTarget, DeclareMode, Exchange, ExchangeKind, Queue, QueueType, Topology};
+use mqguard::broker::{
+    Binding, Broker, DeadLetterTarget, DeclareMode, Exchange, ExchangeKind, Mismatch, Queue, QueueType, Topology,
+};
 use mqguard::{Context, Guard, MemoryBroker, Reason, State, consumer, dead_letter_consumer};
 use support::{DLQ, Framed, Job, Log, QUEUE, Rig, Step, Trouble, What, seconds};
 
@@ -183,8 +185,25 @@ async fn start_error(before: Topology, mode: DeclareMode) -> String {
     error.to_string()
 }
 
-const CURE: &str = "Delete it once it is empty and let it be declared anew, give it another name, or leave it as it is with \
-                    `DeclareMode::Verify`";
+const CURE: &str = "Delete it once it is empty and let it be declared anew, or give it another name";
+
+/// A hold queue that does not lead back to its queue would lose what waits in it.
+#[test]
+fn leaving_a_queue_as_it_is_is_advised_only_where_it_loses_nothing() {
+    for (argument, is_harmless) in [
+        ("x-queue-type", true),
+        ("x-delivery-limit", true),
+        ("x-message-ttl", false),
+        ("x-dead-letter-exchange", false),
+        ("x-dead-letter-routing-key", false),
+    ] {
+        let (name, argument) = ("order.process.retry.1s".to_owned(), argument.to_owned());
+        let mismatch = Mismatch { what: "queue", name, argument, declared: String::new(), actual: "none".to_owned() };
+        let told = mismatch.to_string();
+        assert!(told.contains("is none, declared is \"\". ") && told.contains(CURE), "{told}");
+        assert_eq!(told.contains("DeclareMode::Verify"), is_harmless, "{told}");
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_with_other_arguments_stops_the_start_and_the_error_says_what_to_do() {
@@ -202,11 +221,12 @@ async fn a_queue_with_other_arguments_stops_the_start_and_the_error_says_what_to
         ),
     ];
     for (there, name, argument, actual, declared) in cases {
+        let more = if argument == "x-queue-type" { "; or leave it as it is with `DeclareMode::Verify`" } else { "" };
         assert_eq!(
             start_error(queue(there), DeclareMode::Declare).await,
             format!(
                 "consumer `base` on queue `order.process`: queue `{name}` is there with other settings: \
-                 `{argument}` is {actual}, declared is {declared}. {CURE}"
+                 `{argument}` is {actual}, declared is {declared}. {CURE}{more}"
             )
         );
     }

@@ -81,7 +81,6 @@ async fn a_queue_with_other_arguments_is_told() {
             &format!("queue `{}` is there with other settings", queue.name),
             &format!("`{argument}` is {actual}, declared is {declared}"),
             "Delete it",
-            "DeclareMode::Verify",
             "consumer `process_order`",
         ] {
             assert!(complaint.contains(part), "no `{part}` in {complaint}");

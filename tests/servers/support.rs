@@ -292,9 +292,9 @@ pub(crate) fn records(client: &mut Client) -> BTreeMap<String, BTreeMap<String, 
 /// What a record says: `<owner> <state> ... [letter=<letter> ]...["<consumer>","<key>","<message id>"]`.
 fn fields(record: &str) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
-    let words: Vec<&str> = record.splitn(7, ' ').collect();
+    let words: Vec<&str> = record.splitn(8, ' ').collect();
     fields.insert("state".to_owned(), words[1].to_owned());
-    if let Some((letter, _)) = words[6].strip_prefix("letter=").and_then(|rest| rest.split_once(' ')) {
+    if let Some((letter, _)) = words[7].strip_prefix("letter=").and_then(|rest| rest.split_once(' ')) {
         fields.insert("letter".to_owned(), letter.to_owned());
     }
     let shown = record.rfind("[\"").expect("the identity at its end");
