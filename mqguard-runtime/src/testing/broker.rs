@@ -34,7 +34,7 @@ impl ProcessBroker {
         }
         let begun = self.world.begin(&self.process, kind, what);
         let lost = || BrokerError::Unavailable("the connection was lost".into());
-        let applies = !matches!(begun.fault, Some(Fault::CrashBefore | Fault::ConnectionLostBefore | Fault::RequestLost));
+        let applies = !begun.fault.is_some_and(Fault::prevents);
         let result = if applies { apply.await } else { Err(lost()) };
         self.world.end(begun, result.as_ref().map_or_else(ToString::to_string, |_| "done".into()));
         match begun.fault {
@@ -79,7 +79,7 @@ impl Broker for ProcessBroker {
         }
         let what = format!("publish to {} of {}", address.routing_key, id_of(message));
         let begun = self.world.begin(&self.process, StepKind::Publish, what);
-        let applies = !matches!(begun.fault, Some(Fault::CrashBefore | Fault::ConnectionLostBefore | Fault::RequestLost));
+        let applies = !begun.fault.is_some_and(Fault::prevents);
         let result = if applies { self.world.broker.publish(address, message).await } else { Ok(()) };
         if applies && result.is_ok() {
             self.world.stored(address, message);

@@ -29,29 +29,28 @@ impl Fault {
     /// What can go wrong at a step of this kind.
     #[must_use]
     pub fn of(kind: StepKind) -> &'static [Self] {
-        use Fault::{
-            AnswerLost, ConnectionLostAfter, ConnectionLostBefore, CrashAfter, CrashBefore, LeaseLapsedAfter, LeaseLapsedBefore,
-            RequestLost,
-        };
+        const ALL: [Fault; 8] = [
+            Fault::CrashBefore,
+            Fault::CrashAfter,
+            Fault::ConnectionLostBefore,
+            Fault::ConnectionLostAfter,
+            Fault::RequestLost,
+            Fault::AnswerLost,
+            Fault::LeaseLapsedBefore,
+            Fault::LeaseLapsedAfter,
+        ];
+        let [without_answer @ .., _, _, _, _] = &ALL;
+        let [without_lease @ .., _, _] = &ALL;
         match kind {
-            StepKind::Declare | StepKind::Consume | StepKind::Settlement => {
-                &[CrashBefore, CrashAfter, ConnectionLostBefore, ConnectionLostAfter]
-            }
-            StepKind::Publish => &[CrashBefore, CrashAfter, ConnectionLostBefore, ConnectionLostAfter, RequestLost, AnswerLost],
-            StepKind::Ping | StepKind::Renew => {
-                &[CrashBefore, CrashAfter, ConnectionLostBefore, ConnectionLostAfter, RequestLost, AnswerLost]
-            }
-            StepKind::Claim | StepKind::Complete | StepKind::Release | StepKind::Condemn | StepKind::Lettered => &[
-                CrashBefore,
-                CrashAfter,
-                ConnectionLostBefore,
-                ConnectionLostAfter,
-                RequestLost,
-                AnswerLost,
-                LeaseLapsedBefore,
-                LeaseLapsedAfter,
-            ],
+            StepKind::Declare | StepKind::Consume | StepKind::Settlement => without_answer,
+            StepKind::Publish | StepKind::Ping | StepKind::Renew => without_lease,
+            StepKind::Claim | StepKind::Complete | StepKind::Release | StepKind::Condemn | StepKind::Lettered => &ALL,
         }
+    }
+
+    /// Whether the step has no effect.
+    pub(super) fn prevents(self) -> bool {
+        matches!(self, Self::CrashBefore | Self::ConnectionLostBefore | Self::RequestLost)
     }
 }
 

@@ -61,7 +61,7 @@ impl Settle for Settling {
         let begun =
             world.begin(process, StepKind::Settlement, format!("{verb} to {queue} of {id} ({})", event.unwrap_or("dropped")));
         let fault = begun.fault;
-        let applies = self.channel.is_open() && !matches!(fault, Some(Fault::CrashBefore | Fault::ConnectionLostBefore));
+        let applies = self.channel.is_open() && !fault.is_some_and(Fault::prevents);
         if applies {
             self.channel.settle(tag, settlement);
             if settlement == Settlement::Ack {
