@@ -12,7 +12,7 @@ use mqguard::broker::{Address, Broker, ConsumeRequest, Delivery, RabbitMq, Settl
 use mqguard::{DeadLetter, Guard, Message, Payload, Publisher, Running};
 use serde::Serialize;
 
-use crate::process::PATIENCE;
+use crate::process::{Orders, PATIENCE};
 use crate::redis_server::Client;
 use crate::script::{Job, Log, Step};
 
@@ -128,10 +128,32 @@ impl Vhost {
         counts.filter(|(name, count)| *count > 0 && !except.contains(&name.as_str())).collect()
     }
 
+    /// Has the consumer of `orders` take what it finds of orders that have all ended: a broker delivers again what was done when the
+    /// acknowledgement was lost, and a process ends without waiting for that. Then no queue but these holds a message.
+    #[track_caller]
+    pub(crate) fn until_only_duplicates_were_left(&self, store: &str, except: &[&str]) {
+        if !self.backlog(except).is_empty() {
+            let mut consumer = Orders::start(&["--broker", &self.url(), "--store", store, "--json", "--consume-only"]);
+            consumer.wait_until_it_handles_sigterm();
+            self.until_no_backlog(except);
+            consumer.signal("TERM");
+            let summary = consumer.ended(PATIENCE).summary();
+            assert_eq!((summary.totals(), summary.retries), ([0; 4], 0), "nothing but duplicates was left: {summary:?}");
+        }
+        self.until_no_backlog(except);
+    }
+
     /// Waits until no queue but these holds a message that nobody consumes just now.
     #[track_caller]
     pub(crate) fn until_no_backlog(&self, except: &[&str]) {
-        until("no queue holds a message", || self.backlog(except).is_empty());
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let backlog = self.backlog(except);
+            if backlog.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < end, "not within {PATIENCE:?}: no queue holds a message, but {backlog:?}");
+        }
     }
 
     /// Takes all letters out of a dead-letter queue, which has so many.
