@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::run;
 use crate::workspace::{Workspace, cargo};
 
-/// The packages of which every set of features is checked.
+/// The packages that are checked with sets of features too: each alone, each missing.
 const WITH_FEATURES: [&str; 2] = ["mqguard", "mqguard-runtime"];
 
 /// Runs all the checks, the rest too when one fails; the exit code.

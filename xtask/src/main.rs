@@ -43,7 +43,7 @@ enum Command {
     ///
     /// MQGUARD_BENCH_MESSAGES and MQGUARD_BENCH_ROUNDS change how much and how often.
     Bench,
-    /// Check formatting, lints, documentation, every set of features and the dependencies.
+    /// Check formatting, lints, documentation, each feature alone and missing, and the dependencies.
     Lint,
     /// Keep private servers running for development, below the target directory.
     ///

@@ -1,5 +1,6 @@
 //! What `cargo metadata` says about this workspace.
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -19,7 +20,7 @@ pub(crate) struct Workspace {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    features: std::collections::BTreeMap<String, Vec<String>>,
+    features: BTreeMap<String, Vec<String>>,
 }
 
 impl Workspace {
@@ -36,16 +37,18 @@ impl Workspace {
 }
 
 impl Package {
-    /// Every set of its features, from none to all, `default` aside.
+    /// Sets of its features, `default` aside: none, each alone, all but each, all. Every set would be
+    /// twice as many with each feature; these find what one feature lacks alone, or lacks when missing.
     pub(crate) fn feature_sets(&self) -> Vec<Vec<&str>> {
+        let all: Vec<&str> = self.features.keys().map(String::as_str).filter(|name| *name != "default").collect();
+        let without = |one: &str| all.iter().copied().filter(|name| *name != one).collect();
         let mut sets = vec![Vec::new()];
-        for feature in self.features.keys().filter(|name| *name != "default") {
-            for place in 0..sets.len() {
-                let mut with = sets[place].clone();
-                with.push(feature.as_str());
-                sets.push(with);
-            }
-        }
+        sets.extend(all.iter().map(|one| vec![*one]));
+        sets.extend(all.iter().map(|one| without(one)));
+        sets.push(all.clone());
+        // Of two features or fewer, some of these are the same.
+        let mut seen = HashSet::new();
+        sets.retain(|set| seen.insert(set.clone()));
         sets
     }
 }
@@ -59,12 +62,24 @@ pub(crate) fn cargo() -> Command {
 mod tests {
     use super::*;
 
+    /// The sets of a package with these features.
+    fn sets(features: &str) -> Result<Vec<String>, serde_json::Error> {
+        let package: Package = serde_json::from_str(&format!(r#"{{"name": "p", "features": {features}}}"#))?;
+        Ok(package.feature_sets().iter().map(|set| set.concat()).collect())
+    }
+
     #[test]
-    fn every_set_of_features_is_there_once() -> Result<(), serde_json::Error> {
-        let package: Package =
-            serde_json::from_str(r#"{"name": "p", "features": {"default": ["a"], "a": [], "b": [], "c": ["b"]}}"#)?;
-        let sets: Vec<String> = package.feature_sets().iter().map(|s| s.concat()).collect();
-        assert_eq!(sets, ["", "a", "b", "ab", "c", "ac", "bc", "abc"]);
+    fn each_feature_is_alone_once_and_missing_once() -> Result<(), serde_json::Error> {
+        let four = sets(r#"{"default": ["a"], "a": [], "b": [], "c": ["b"], "d": []}"#)?;
+        assert_eq!(four, ["", "a", "b", "c", "d", "bcd", "acd", "abd", "abc", "abcd"]);
+        Ok(())
+    }
+
+    #[test]
+    fn no_set_is_there_twice() -> Result<(), serde_json::Error> {
+        assert_eq!(sets("{}")?, [""]);
+        assert_eq!(sets(r#"{"default": [], "a": []}"#)?, ["", "a"]);
+        assert_eq!(sets(r#"{"a": [], "b": []}"#)?, ["", "a", "b", "ab"]);
         Ok(())
     }
 }
