@@ -31,9 +31,11 @@ impl Identity {
         started(self.pid).is_some_and(|started| started == self.started)
     }
 
-    /// Kills its whole process group.
+    /// Kills its whole process group, and the groups that its children lead.
     pub(crate) fn kill(&self) {
         if self.is_alive() {
+            // Before the leader: afterwards nothing tells whose they were.
+            children(self.pid).into_iter().for_each(|child| signal_group(child, Signal::KILL));
             signal_group(self.pid, Signal::KILL);
         }
     }
@@ -56,6 +58,26 @@ fn started_in_stat(stat: &str) -> Option<String> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     (!matches!(state, "Z" | "X")).then(|| fields.nth(18).map(str::to_owned))?
+}
+
+/// The children of a process. Those of PostgreSQL leave its group, and overwrite their mark; without
+/// `/proc` none are found.
+fn children(parent: u32) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        parent_in_stat(&stat) == Some(parent)
+    };
+    pids().into_iter().filter(is_child).collect()
+}
+
+fn parent_in_stat(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Every process there is; without `/proc` none.
+fn pids() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Sends a signal to a whole process group; a group that is gone is fine.
@@ -81,11 +103,7 @@ pub(crate) fn sweep(directory: &Path) {
 
 /// The living processes that carry the mark of this directory or of one below it.
 pub(crate) fn marked(directory: &Path) -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.filter(|&pid| pid != std::process::id() && carries_mark(pid, directory)).collect()
+    pids().into_iter().filter(|&pid| pid != std::process::id() && carries_mark(pid, directory)).collect()
 }
 
 fn carries_mark(pid: u32, directory: &Path) -> bool {
@@ -115,6 +133,8 @@ pub(crate) fn eventually(limit: Duration, condition: impl Fn() -> bool) -> bool 
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
 
     #[test]
@@ -132,6 +152,22 @@ mod tests {
         assert!(own.is_alive());
         let other = Identity { started: "long ago".to_owned(), ..own };
         assert!(!other.is_alive());
+        Ok(())
+    }
+
+    #[test]
+    fn a_child_that_left_the_group_is_killed_too() -> Result<(), Box<dyn std::error::Error>> {
+        let mut shell = Command::new("sh");
+        // The shell stays, waiting: it has something to do afterwards.
+        let mut leader = shell.args(["-c", "setsid -w sleep 60; true"]).process_group(0).spawn()?;
+        let identity = Identity::of(leader.id()).ok_or("it runs")?;
+        let sleeps = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+        let has_left = eventually(Duration::from_secs(5), || children(leader.id()).iter().any(sleeps));
+        let left = children(leader.id());
+        identity.kill();
+        leader.wait()?;
+        assert!(has_left || !Path::new("/proc/self").exists());
+        assert!(eventually(Duration::from_secs(5), || left.iter().all(|&pid| started(pid).is_none())));
         Ok(())
     }
 

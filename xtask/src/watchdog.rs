@@ -105,9 +105,9 @@ pub(crate) fn end<'a>(leaders: impl Iterator<Item = &'a Identity> + Clone, direc
         let marked = |directory: &PathBuf| !process::marked(directory).is_empty();
         !leaders.clone().any(Identity::is_alive) && !directories.iter().any(marked)
     });
-    for directory in directories {
-        let _ = std::fs::remove_dir_all(directory);
-    }
+    // What is only just ending may still make a file in a directory that is being removed.
+    let stays = |directory: &&PathBuf| std::fs::remove_dir_all(directory).is_err() && directory.exists();
+    process::eventually(Duration::from_secs(1), || directories.iter().filter(stays).count() == 0);
     ended
 }
 
