@@ -17,6 +17,9 @@ use starting::Starting;
 /// Every kind of server there is.
 pub(crate) const ALL: [&Kind; 2] = [&rabbitmq::KIND, &redis::KIND];
 
+/// Those that the benchmark uses; others would only disturb it.
+pub(crate) const BENCHED: [&Kind; 2] = [&rabbitmq::KIND, &redis::KIND];
+
 /// A kind of server.
 #[derive(Debug)]
 pub(crate) struct Kind {
