@@ -17,7 +17,7 @@ const POLICY_TEXT: &str = "#!/bin/sh\n# Written by `cargo xtask` while it instal
 pub(crate) struct Program {
     /// Its file name.
     pub(crate) name: &'static str,
-    /// Directories to look into before those of `PATH`.
+    /// Directories to look into before those of `PATH`; a `*` stands for any version, the newest first.
     pub(crate) places: &'static [&'static str],
     /// Directories of `PATH` whose program of this name is not the right one.
     pub(crate) avoid: &'static [&'static str],
@@ -31,7 +31,7 @@ impl Program {
     /// Where the program is on this machine.
     pub(crate) fn find(&self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let places = self.places.iter().map(PathBuf::from);
+        let places = self.places.iter().flat_map(|place| versions(place));
         places
             .chain(std::env::split_paths(&path))
             // Servers are often in directories that are not in an ordinary user's PATH.
@@ -45,6 +45,17 @@ impl Program {
     pub(crate) fn require(&self) -> anyhow::Result<PathBuf> {
         self.find().with_context(|| explain(&[self], "it is not installed"))
     }
+}
+
+/// The directories that a place with a `*` for a version stands for, from the newest to the oldest.
+fn versions(place: &str) -> Vec<PathBuf> {
+    let Some((parent, below)) = place.split_once("/*/") else {
+        return vec![place.into()];
+    };
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut versions: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    versions.sort_unstable();
+    versions.iter().rev().map(|version| Path::new(parent).join(version.to_string()).join(below)).collect()
 }
 
 fn is_executable(file: &Path) -> bool {
@@ -175,6 +186,18 @@ mod tests {
     fn a_program_is_found_in_its_places_first() {
         assert_eq!(SH.find(), Some(PathBuf::from("/bin/sh")));
         assert_eq!(NONE.find(), None);
+    }
+
+    #[test]
+    fn the_newest_version_comes_first() -> anyhow::Result<()> {
+        let parent = tempfile::tempdir()?;
+        for name in ["9", "15", "16", "common"] {
+            std::fs::create_dir(parent.path().join(name))?;
+        }
+        let place = format!("{}/*/bin", parent.path().display());
+        assert_eq!(versions(&place), ["16/bin", "15/bin", "9/bin"].map(|below| parent.path().join(below)));
+        assert_eq!(versions("/no/such/*/bin"), <[PathBuf; 0]>::default());
+        Ok(())
     }
 
     #[test]
