@@ -32,8 +32,9 @@ enum Command {
     /// Run every test, with private servers that are started for it and stopped after it.
     ///
     /// Missing servers are installed with apt-get, as root or by passwordless sudo. To use existing
-    /// ones instead, name them in MQGUARD_TEST_RABBITMQ (amqp://…) and MQGUARD_TEST_REDIS
-    /// (redis://…); beside the former, MQGUARD_TEST_RABBITMQ_CTL may name a `rabbitmqctl` for it.
+    /// ones instead, name them in MQGUARD_TEST_RABBITMQ (amqp://…), MQGUARD_TEST_REDIS (redis://…),
+    /// MQGUARD_TEST_MARIADB (mysql://…) and MQGUARD_TEST_POSTGRES (postgres://…); beside the first,
+    /// MQGUARD_TEST_RABBITMQ_CTL may name a `rabbitmqctl` for it.
     Test {
         /// More arguments for `cargo test`; after another `--`, for the test programs.
         #[arg(last = true)]
@@ -45,7 +46,8 @@ enum Command {
     Bench,
     /// Check formatting, lints, documentation, each feature alone and missing, and the dependencies.
     Lint,
-    /// Keep private servers running for development, below the target directory.
+    /// Keep private servers (RabbitMQ, Redis, MariaDB, PostgreSQL) running for development, below the
+    /// target directory.
     ///
     /// `eval "$(cargo xtask services up)"` also sets the variables that name them.
     #[command(subcommand)]

@@ -1,5 +1,7 @@
 //! Private servers. A new one is a file beside this one and a line in [`ALL`].
 
+mod mariadb;
+mod postgres;
 mod rabbitmq;
 mod redis;
 mod starting;
@@ -15,7 +17,7 @@ use crate::watchdog::{self, Watchdog};
 use starting::Starting;
 
 /// Every kind of server there is.
-pub(crate) const ALL: [&Kind; 2] = [&rabbitmq::KIND, &redis::KIND];
+pub(crate) const ALL: [&Kind; 4] = [&rabbitmq::KIND, &redis::KIND, &mariadb::KIND, &postgres::KIND];
 
 /// Those that the benchmark uses; others would only disturb it.
 pub(crate) const BENCHED: [&Kind; 2] = [&rabbitmq::KIND, &redis::KIND];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 
 use super::{Kind, Server};
 use crate::process::{self, Identity};
@@ -90,12 +90,25 @@ impl Starting<'_> {
         Ok(directory)
     }
 
-    /// Starts a process of the server, in the foreground of a process group of its own; its output
-    /// goes to `NAME.log`.
-    pub(super) fn spawn(&mut self, name: &str, command: &mut Command) -> anyhow::Result<()> {
+    /// Runs a command to its end that makes something for the server; its output goes to `NAME.log`.
+    pub(super) fn run(&self, name: &str, command: &mut Command) -> anyhow::Result<()> {
+        self.prepare(name, command)?;
+        let status = run::foreground(command)?;
+        ensure!(status.success(), "{name} failed ({status})\n{}", tails(self.directory));
+        Ok(())
+    }
+
+    fn prepare(&self, name: &str, command: &mut Command) -> anyhow::Result<()> {
         let log = File::create(self.directory.join(format!("{name}.log")))?;
         command.stdout(log.try_clone()?).stderr(log);
         command.current_dir(self.directory).env(process::MARK, self.directory);
+        Ok(())
+    }
+
+    /// Starts a process of the server, in the foreground of a process group of its own; its output
+    /// goes to `NAME.log`.
+    pub(super) fn spawn(&mut self, name: &str, command: &mut Command) -> anyhow::Result<()> {
+        self.prepare(name, command)?;
         let child = run::spawn(command)?;
         let pid = child.id();
         self.children.push((name.to_owned(), child));
@@ -177,6 +190,16 @@ fn tail(log: &str) -> String {
     shown.iter().map(|line| format!("{line}\n")).collect()
 }
 
+/// The port of something that sends this to the first who connects.
+#[cfg(test)]
+pub(super) fn fake(answer: &'static [u8]) -> std::io::Result<u16> {
+    use std::io::Write as _;
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = listener.local_addr()?.port();
+    std::thread::spawn(move || listener.accept().and_then(|(mut stream, _)| stream.write_all(answer)));
+    Ok(port)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +223,8 @@ mod tests {
     fn a_lost_port_is_recognised() {
         assert!(lost_a_port("Could not create server TCP socket: bind: Address already in use"));
         assert!(lost_a_port("{error,eaddrinuse}"));
+        assert!(lost_a_port("[ERROR] Can't start server: Bind on TCP/IP port: Address already in use"));
+        assert!(lost_a_port("LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use"));
         assert!(!lost_a_port("no space left on device"));
     }
 }
