@@ -106,3 +106,82 @@ mod redis {
         #[ignore = "needs Redis: cargo xtask test"]
     ] store());
 }
+
+/// A store on a database server, in each of its modes.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+macro_rules! on_server {
+    ($module:ident, $store:ident, $variable:literal, $reason:literal) => {
+        mod $module {
+            use std::sync::Arc;
+
+            use mqguard::idempotency::{$store, Store};
+
+            fn unique() -> Arc<dyn Store> {
+                let url = std::env::var($variable).expect(concat!($variable, " is set: `cargo xtask test` does so"));
+                Arc::new($store::new(&url).expect("a usable URL"))
+            }
+
+            suite!([
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #[ignore = $reason]
+            ] unique());
+
+            mod state_machine {
+                use super::{Arc, Store};
+
+                fn log() -> Arc<dyn Store> {
+                    super::unique().state_machine().expect("it has one")
+                }
+
+                suite!([
+                    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    #[ignore = $reason]
+                ] log());
+            }
+        }
+    };
+}
+
+#[cfg(feature = "mysql")]
+on_server!(mariadb, MySqlStore, "MQGUARD_TEST_MARIADB", "needs MariaDB: cargo xtask test");
+#[cfg(feature = "postgres")]
+on_server!(postgres, PostgresStore, "MQGUARD_TEST_POSTGRES", "needs PostgreSQL: cargo xtask test");
+
+#[cfg(feature = "sqlite")]
+mod sqlite {
+    use std::ops::Deref;
+    use std::sync::Arc;
+
+    use mqguard::idempotency::{SqliteStore, Store};
+    use tempfile::TempDir;
+
+    /// A store in a file of its own, which ends with it.
+    struct InFile {
+        store: Arc<dyn Store>,
+        _directory: TempDir,
+    }
+
+    impl InFile {
+        fn new(mode: fn(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
+            let directory = tempfile::tempdir().expect("a directory");
+            let url = format!("sqlite:{}", directory.path().join("records.db").display());
+            Self { store: mode(Arc::new(SqliteStore::new(&url).expect("a usable URL"))), _directory: directory }
+        }
+    }
+
+    impl Deref for InFile {
+        type Target = Arc<dyn Store>;
+
+        fn deref(&self) -> &Arc<dyn Store> {
+            &self.store
+        }
+    }
+
+    suite!([#[tokio::test(flavor = "multi_thread", worker_threads = 2)]] InFile::new(|store| store));
+
+    mod state_machine {
+        use super::InFile;
+
+        suite!([#[tokio::test(flavor = "multi_thread", worker_threads = 2)]] InFile::new(|store| store.state_machine().expect("it has one")));
+    }
+}

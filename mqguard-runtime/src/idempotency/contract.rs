@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -37,10 +38,34 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Forgets what is past its time, where that does not happen by itself; how many records it was. The guard sees to it that this is
+    /// called every minute.
+    ///
+    /// # Errors
+    /// When the store cannot be asked; what is left is for the next time.
+    async fn purge(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// The same store, with its records in the log of the state machine; `None` when it has none.
+    fn state_machine(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     /// Whether the records end with this process.
     fn is_volatile(&self) -> bool {
         false
     }
+}
+
+/// How a database keeps the records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// In `mq_consume_record`, from the first delivery on.
+    #[default]
+    Unique,
+    /// In `mq_msg_log`, where a producer may have registered the message as pending before it was published.
+    StateMachine,
 }
 
 /// Which run of a message: ordered, generation first.

@@ -34,7 +34,9 @@
 //!
 //! The transitions are pure functions in [`protocol`], for stores that run them in this process and for a store of your own.
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod backoff;
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod batch;
 mod contract;
 mod fingerprint;
@@ -46,10 +48,20 @@ mod memory;
 pub mod protocol;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod sql;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
-pub use contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
+#[cfg(feature = "mysql")]
+pub use self::sql::MySqlStore;
+#[cfg(feature = "postgres")]
+pub use self::sql::PostgresStore;
+#[cfg(feature = "sqlite")]
+pub use self::sql::SqliteStore;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use self::sql::Stuck;
+pub use contract::{Claim, ClaimRequest, Hold, Mode, Owner, Settled, Step, Store, StoreError, Turn};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use invalid_url::InvalidUrl;

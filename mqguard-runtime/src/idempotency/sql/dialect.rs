@@ -1,0 +1,114 @@
+use std::future::Future;
+
+use sqlx::error::DatabaseError;
+
+use super::super::contract::Mode;
+use super::super::invalid_url::InvalidUrl;
+use super::key::Key;
+use super::life::Stuck;
+use super::row::{Insert, Row, Update};
+
+/// Which of the two tables.
+pub(super) fn table(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Unique => "mq_consume_record",
+        Mode::StateMachine => "mq_msg_log",
+    }
+}
+
+/// What the databases do differently. Each statement is a transaction of its own.
+pub(super) trait Dialect: Send + Sync + 'static {
+    /// A session with the database.
+    type Connection: sqlx::Connection + Send;
+    /// Where the database is, and how to log in.
+    type Options: Clone + Send + Sync;
+
+    /// As attributes and errors call it.
+    const NAME: &'static str;
+    /// The migrations, the first of which makes version 1.
+    const MIGRATIONS: &'static [&'static str];
+
+    fn options(url: &str) -> Result<Self::Options, InvalidUrl>;
+
+    /// The server and the database, without the password.
+    fn shown(options: &Self::Options) -> String;
+
+    /// Opens a session: read committed, short waits for locks, durable.
+    fn connect(options: &Self::Options) -> impl Future<Output = sqlx::Result<Self::Connection>> + Send;
+
+    /// What an error of the server means.
+    fn fault(error: &dyn DatabaseError) -> Fault;
+
+    /// Begins what is written together, where that saves something.
+    fn begin(_: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send {
+        async { Ok(()) }
+    }
+
+    fn commit(_: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send {
+        async { Ok(()) }
+    }
+
+    fn rollback(_: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send {
+        async { Ok(()) }
+    }
+
+    /// The rows of these keys, as committed.
+    fn read(
+        connection: &mut Self::Connection,
+        mode: Mode,
+        keys: &[&Key],
+    ) -> impl Future<Output = sqlx::Result<Vec<Option<Row>>>> + Send;
+
+    /// Which rows were inserted: not those whose key was there. Where that cannot be told, none of them.
+    fn insert(
+        connection: &mut Self::Connection,
+        mode: Mode,
+        rows: &[Insert],
+    ) -> impl Future<Output = sqlx::Result<Vec<bool>>> + Send;
+
+    /// Which rows were changed: those that were as expected. Where that cannot be told, none of them.
+    fn update(
+        connection: &mut Self::Connection,
+        mode: Mode,
+        rows: &[Update],
+    ) -> impl Future<Output = sqlx::Result<Vec<bool>>> + Send;
+
+    /// What an operator should know: settings by which the server forgets what it has answered.
+    fn warnings(connection: &mut Self::Connection) -> impl Future<Output = sqlx::Result<Vec<String>>> + Send;
+
+    /// Deletes records that have ended and are past their time, so many at most; how many there were.
+    fn purge(connection: &mut Self::Connection, mode: Mode, at_most: u32) -> impl Future<Output = sqlx::Result<u64>> + Send;
+
+    /// Records that should have gone on by now, the oldest first.
+    fn stuck(
+        connection: &mut Self::Connection,
+        mode: Mode,
+        at_most: u32,
+    ) -> impl Future<Output = sqlx::Result<Vec<Stuck>>> + Send;
+
+    /// Runs what makes the next version, unless another process has; one process at a time.
+    fn migrate(connection: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send;
+
+    /// Runs the statements of a migration.
+    fn script(connection: &mut Self::Connection, sql: &'static str) -> impl Future<Output = sqlx::Result<()>> + Send;
+
+    /// The version of the schema; 0 when there is none.
+    fn version(connection: &mut Self::Connection) -> impl Future<Output = sqlx::Result<i64>> + Send;
+}
+
+/// What an error of the server means to who asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A deadlock or a conflict with somebody who was faster: the same again.
+    Again,
+    /// Somebody else has locked a row, or the database, for longer than we wait.
+    Locked,
+    /// Passes by itself or with an operator's help.
+    Unavailable,
+    /// The session is of no use any more, as when its server has become a replica.
+    Lost,
+    /// Trying again does not help: permission, password, missing table.
+    Refused,
+    /// Something is wrong with one of the rows.
+    Row,
+}

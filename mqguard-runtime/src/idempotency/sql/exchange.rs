@@ -1,0 +1,265 @@
+//! Answers a batch of questions with as few statements as there can be.
+//!
+//! A claim of a new message is one insert, and a step of its owner one guarded update: most batches are one statement of each. For what
+//! meets something else the rows are read, the transitions of [`protocol`] decide, and what they change is written on the
+//! condition that the row is still as it was read; where it is not, once more. A question that is answered twice by the same owner gets
+//! the same answer, so nothing is lost when a write was done and could not be told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::contract::{Claim, ClaimRequest, Hold, Mode, Settled, Step, StoreError, Turn};
+use super::super::protocol::{self, Record, State};
+use super::dialect::Dialect;
+use super::key::Key;
+use super::row::{Insert, Row, Update, Values, status};
+
+/// How often rows are read again because others were faster. Each time somebody else has got on.
+const ROUNDS: usize = 50;
+
+/// What is asked of one record.
+#[derive(Debug)]
+pub(super) enum Call {
+    Claim(ClaimRequest),
+    Settle(Hold, Step),
+    /// Whether the table can be used.
+    Ping,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    Claim(Claim),
+    Settled(Settled),
+    Pong,
+}
+
+pub(super) type Answers = Vec<Result<Answer, StoreError>>;
+
+impl Call {
+    pub(super) fn key(&self) -> Option<Key> {
+        match self {
+            Self::Claim(request) => Some(Key::of(&request.identity)),
+            Self::Settle(hold, _) => Some(Key::of(&hold.identity)),
+            Self::Ping => None,
+        }
+    }
+
+    fn ttl(&self) -> Duration {
+        match self {
+            Self::Claim(ClaimRequest { ttl, .. }) | Self::Settle(Hold { ttl, .. }, _) => *ttl,
+            Self::Ping => Duration::ZERO,
+        }
+    }
+
+    /// On a clock that shows 0.
+    fn transition(&self, record: Option<&Record>) -> (Answer, Option<Record>) {
+        match self {
+            Self::Claim(request) => {
+                let (claim, changed) = protocol::claim(record, request, 0);
+                (Answer::Claim(claim), changed)
+            }
+            Self::Settle(hold, step) => {
+                let (settled, changed) = protocol::settle(record, hold, step, 0);
+                (Answer::Settled(settled), changed)
+            }
+            Self::Ping => (Answer::Pong, None),
+        }
+    }
+}
+
+/// The questions about one record, in the order in which they came.
+struct Group {
+    key: Key,
+    calls: Vec<usize>,
+}
+
+/// How a group is answered, if what it changes can be written.
+struct Plan {
+    group: Group,
+    answers: Vec<Answer>,
+    write: Option<Write>,
+}
+
+enum Write {
+    Insert(Values),
+    Update { was_status: String, was_owner: Option<String>, was_revision: Option<i64>, anew: bool, values: Values },
+}
+
+pub(super) struct Exchange<'a> {
+    mode: Mode,
+    calls: &'a [Call],
+    answers: Vec<Option<Result<Answer, StoreError>>>,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(mode: Mode, calls: &'a [Call]) -> Self {
+        Self { mode, calls, answers: calls.iter().map(|_| None).collect() }
+    }
+
+    pub(super) async fn run<D: Dialect>(mut self, connection: &mut D::Connection) -> sqlx::Result<Answers> {
+        D::begin(connection).await?;
+        match self.rounds::<D>(connection).await {
+            Ok(()) => D::commit(connection).await?,
+            Err(why) => {
+                D::rollback(connection).await?;
+                return Err(why);
+            }
+        }
+        let overtaken = || Err(StoreError::Unavailable("the record is changed by others all the time".into()));
+        Ok(self.answers.into_iter().map(|answer| answer.unwrap_or_else(overtaken)).collect())
+    }
+
+    async fn rounds<D: Dialect>(&mut self, connection: &mut D::Connection) -> sqlx::Result<()> {
+        let groups = self.groups();
+        if groups.is_empty() {
+            let nobody = Key { consumer: String::new(), business_key: String::new(), msg_id: String::new() };
+            return D::read(connection, self.mode, &[&nobody]).await.map(drop);
+        }
+        let (plans, mut left) = self.without_reading(groups);
+        left.extend(self.carry_out::<D>(connection, plans).await?);
+        for _ in 0..ROUNDS {
+            if left.is_empty() {
+                break;
+            }
+            left.sort_by(|one, other| one.key.cmp(&other.key));
+            let rows = D::read(connection, self.mode, &left.iter().map(|group| &group.key).collect::<Vec<_>>()).await?;
+            let plans = left.into_iter().zip(rows).filter_map(|(group, row)| self.by_row(group, row.as_ref())).collect();
+            left = self.carry_out::<D>(connection, plans).await?;
+        }
+        Ok(())
+    }
+
+    /// In the order of their keys, so that two processes lock rows in the same order. Pings are answered by everything else.
+    fn groups(&mut self) -> Vec<Group> {
+        let mut groups = BTreeMap::<Key, Vec<usize>>::new();
+        for (nth, (call, answer)) in self.calls.iter().zip(&mut self.answers).enumerate() {
+            match call.key() {
+                Some(key) => groups.entry(key).or_default().push(nth),
+                None => *answer = Some(Ok(Answer::Pong)),
+            }
+        }
+        groups.into_iter().map(|(key, calls)| Group { key, calls }).collect()
+    }
+
+    /// What most questions come to can be written without a look at the row. The rest of the groups is left.
+    fn without_reading(&self, groups: Vec<Group>) -> (Vec<Plan>, Vec<Group>) {
+        let (mut plans, mut left) = (Vec::new(), Vec::new());
+        for group in groups {
+            let plan = match group.calls[..] {
+                [nth] => self.guess(&self.calls[nth]),
+                _ => None,
+            };
+            match plan {
+                Some((answer, write)) => plans.push(Plan { group, answers: vec![answer], write: Some(write) }),
+                None => left.push(group),
+            }
+        }
+        (plans, left)
+    }
+
+    fn guess(&self, call: &Call) -> Option<(Answer, Write)> {
+        match call {
+            // A producer has registered it, as a rule.
+            Call::Claim(_) if self.mode == Mode::StateMachine => None,
+            Call::Claim(request) if request.turn == Turn::default() => {
+                let (answer, changed) = call.transition(None);
+                Some((answer, Write::Insert(Values::all(&changed?, request.ttl))))
+            }
+            Call::Settle(hold, step) => guess_step(call, hold, step),
+            _ => None,
+        }
+    }
+
+    /// As the row says; `None` when that has been answered.
+    fn by_row(&mut self, group: Group, row: Option<&Row>) -> Option<Plan> {
+        let mut record = match row.map_or(Ok(None), |row| row.record(&group.key)) {
+            Ok(record) => record,
+            Err(why) => {
+                group.calls.iter().for_each(|&nth| self.answers[nth] = Some(Err(why.clone())));
+                return None;
+            }
+        };
+        let (mut answers, mut values) = (Vec::new(), None);
+        for &nth in &group.calls {
+            let (answer, changed) = self.calls[nth].transition(record.as_ref());
+            answers.push(answer);
+            if let Some(changed) = changed {
+                values = Some(Values::all(&changed, self.calls[nth].ttl()));
+                record = Some(changed);
+            }
+        }
+        let write = values.map(|values| match row {
+            None => Write::Insert(values),
+            Some(row) => Write::Update {
+                was_status: row.status.clone(),
+                was_owner: row.owner.clone(),
+                was_revision: Some(row.revision),
+                anew: !row.is_kept,
+                values,
+            },
+        });
+        Some(Plan { group, answers, write })
+    }
+
+    /// Writes, and answers what was written; the groups of which somebody else changed the row are left.
+    async fn carry_out<D: Dialect>(&mut self, connection: &mut D::Connection, plans: Vec<Plan>) -> sqlx::Result<Vec<Group>> {
+        let (mut inserts, mut updates, mut waiting) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+        for Plan { group, answers, write } in plans {
+            let key = group.key.clone();
+            match write {
+                None => self.answer(group, answers),
+                Some(Write::Insert(values)) => {
+                    inserts.push(Insert { key, values });
+                    waiting[0].push((group, answers));
+                }
+                Some(Write::Update { was_status, was_owner, was_revision, anew, values }) => {
+                    updates.push(Update { key, was_status, was_owner, was_revision, anew, values });
+                    waiting[1].push((group, answers));
+                }
+            }
+        }
+        let [inserting, updating] = waiting;
+        let mut written = if inserts.is_empty() { Vec::new() } else { D::insert(connection, self.mode, &inserts).await? };
+        if !updates.is_empty() {
+            written.extend(D::update(connection, self.mode, &updates).await?);
+        }
+        let mut left = Vec::new();
+        for ((group, answers), written) in inserting.into_iter().chain(updating).zip(written) {
+            if written { self.answer(group, answers) } else { left.push(group) }
+        }
+        Ok(left)
+    }
+
+    fn answer(&mut self, group: Group, answers: Vec<Answer>) {
+        for (nth, answer) in group.calls.into_iter().zip(answers) {
+            self.answers[nth] = Some(Ok(answer));
+        }
+    }
+}
+
+/// What a step becomes when the record is in the state to which the step applies.
+fn guess_step(call: &Call, hold: &Hold, step: &Step) -> Option<(Answer, Write)> {
+    let state = if *step == Step::Lettered { State::Failed } else { State::Processing };
+    let unknown = Turn { generation: u32::MAX, step: u32::MAX };
+    let before = Record {
+        state,
+        turn: unknown,
+        fingerprint: None,
+        owner: Some(hold.owner),
+        lease_until: 0,
+        crashes: 0,
+        error: None,
+        lettered: false,
+    };
+    let (answer, after) = call.transition(Some(&before));
+    let after = after?;
+    let turn = (after.turn != unknown).then_some(after.turn);
+    let write = Write::Update {
+        was_status: status(state).to_owned(),
+        was_owner: Some(hold.owner.to_string()),
+        was_revision: None,
+        anew: false,
+        values: Values::of_step(&after, turn, hold.ttl),
+    };
+    Some((answer, write))
+}
