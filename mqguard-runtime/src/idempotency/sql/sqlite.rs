@@ -59,10 +59,10 @@ impl Dialect for Sqlite {
     fn fault(error: &dyn DatabaseError) -> Fault {
         let code: i32 = error.code().and_then(|code| code.parse().ok()).unwrap_or_default();
         match code & 0xff {
-            // Busy, locked, aborted.
-            5 | 6 | 4 => Fault::Locked,
-            // Constraint, too big, mismatch.
-            19 | 18 | 20 => Fault::Row,
+            // Aborted, busy, locked.
+            4..=6 => Fault::Locked,
+            // Too big, constraint, mismatch.
+            18..=20 => Fault::Row,
             // Error (as a missing table), permission, read only, cannot open, not a database, not allowed.
             1 | 3 | 8 | 14 | 26 | 23 => Fault::Refused,
             _ => Fault::Unavailable,
