@@ -100,6 +100,7 @@ pub(super) trait Dialect: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A deadlock or a conflict with somebody who was faster: the same again.
+    #[cfg_attr(not(any(feature = "mysql", feature = "postgres")), expect(dead_code, reason = "SQLite has one writer at a time"))]
     Again,
     /// Somebody else has locked a row, or the database, for longer than we wait.
     Locked,
