@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -41,6 +42,21 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn is_volatile(&self) -> bool {
         false
     }
+
+    /// The same store, with its records in the log of the state machine; `None` when it has none.
+    fn state_machine(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+}
+
+/// Which kind of record a store keeps. The records of the two do not mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// A record is made by the first claim (`mq_consume_record` in SQL stores).
+    #[default]
+    Unique,
+    /// A record may be there before its message, written as `pending` by the producer's own transaction (`mq_msg_log`).
+    StateMachine,
 }
 
 /// Which run of a message: ordered, generation first.

@@ -49,7 +49,7 @@ mod redis;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
-pub use contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, StoreError, Turn};
+pub use contract::{Claim, ClaimRequest, Hold, Mode, Owner, Settled, Step, Store, StoreError, Turn};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use invalid_url::InvalidUrl;
