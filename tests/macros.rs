@@ -9,7 +9,7 @@ use mqguard::{
 // The rest of a spec's types is named by those who read specs, not by those who write consumers.
 use mqguard::__private::{
     BindingSpec, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, ExchangeKind, FaultRule, IdempotentSpec, IdentityRule, MissingId,
-    Role,
+    Mode, OnStoreDown, Role,
 };
 use serde::Deserialize;
 
@@ -83,6 +83,8 @@ fn the_usual_keys() {
             ttl: secs(24 * 3600),
             lease: secs(30),
             missing_id: MissingId::DeadLetter,
+            mode: Mode::Unique,
+            on_store_down: OnStoreDown::Wait,
         }),
         ..default_spec("process_order", "order.process")
     };
@@ -101,7 +103,7 @@ fn class(_error: &String) -> Retry {
     queue = "all",
     dlq(queue = "dead", exchange = "graveyard"),
     retry(max = 7, delay = "500ms", factor = 1.5, max_delay = "1h30m", jitter = 0.25, within = "2d"),
-    idempotent(store = "memory", key = customer, identity = "key", ttl = "7d", lease = "1m", missing_id = "run"),
+    idempotent(store = "memory", key = customer, identity = "key", ttl = "7d", lease = "1m", missing_id = "run", mode = "state_machine", on_store_down = "run"),
     bind(exchange = "orders", routing_key = "order.*"),
     bind(exchange = "refunds", kind = "direct", routing_key = "refund"),
     bind(exchange = "all", kind = "fanout"),
@@ -147,6 +149,8 @@ fn all_keys() {
             ttl: secs(7 * 86_400),
             lease: secs(60),
             missing_id: MissingId::Run,
+            mode: Mode::StateMachine,
+            on_store_down: OnStoreDown::Run,
         }),
         prefetch: 100,
         concurrency: Some(10),

@@ -115,12 +115,14 @@ use proc_macro::TokenStream;
 ///
 /// | key | value | default | example |
 /// |---|---|---|---|
-/// | `store` | `"memory"` or `"redis"` | required | `store = "redis"` |
+/// | `store` | `"memory"`, `"redis"`, `"mysql"`, `"postgres"` or `"sqlite"` | required | `store = "redis"` |
 /// | `key` | the business key: a field of the message as text, or a function `fn(&Order) -> impl BusinessKey` | none | `key = "order_id"`, `key = "customer.id"`, `key = order_key` |
 /// | `identity` | `"key+message_id"`, `"key"` or `"message_id"` | `"key+message_id"`, as far as they are there | `identity = "key"` |
 /// | `ttl` | how long a finished message is remembered, `"1s"` to `"366d"` | `"24h"` | `ttl = "7d"` |
 /// | `lease` | how long a claim is held without renewal, `"1s"` to `"1h"` | `"30s"` | `lease = "1m"` |
 /// | `missing_id` | what happens to a message without its identity: `"dead_letter"` or `"run"` | `"dead_letter"` | `missing_id = "run"` |
+/// | `mode` | `"unique"`, or `"state_machine"`: records are rows of `mq_msg_log`, which a producer may write before it publishes; not with Redis | `"unique"` | `mode = "state_machine"` |
+/// | `on_store_down` | while the store is away, consumption waits (`"wait"`), or messages run without protection (`"run"`) | `"wait"` | `on_store_down = "run"` |
 ///
 /// The `ttl` must be longer than all retries can take together: the delays with their jitter (and a tenth, for they are rounded up), and
 /// `max + 1` runs of `timeout` and `lease`. A shorter one would forget a message that is still being retried; it is an error here.

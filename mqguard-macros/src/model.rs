@@ -59,6 +59,8 @@ pub(crate) struct Idempotent {
     pub(crate) ttl: Option<Duration>,
     pub(crate) lease: Option<Duration>,
     pub(crate) missing_id: Option<MissingId>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) on_store_down: Option<OnStoreDown>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -71,6 +73,18 @@ pub(crate) enum Identity {
 #[derive(Clone, Copy)]
 pub(crate) enum MissingId {
     DeadLetter,
+    Run,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Mode {
+    Unique,
+    StateMachine,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum OnStoreDown {
+    Wait,
     Run,
 }
 

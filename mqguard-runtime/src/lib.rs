@@ -34,9 +34,10 @@ pub mod __private {
     pub use crate::broker::{ExchangeKind, QueueType};
     pub use crate::consumer::{
         BindingSpec, Consumer, ConsumerSpec, Context, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, Extract, Failure, FaultRule,
-        IdempotentSpec, IdentityRule, MissingId, MissingState, PrecheckOf, Role, States, business_key, classified, missing,
-        precheck,
+        IdempotentSpec, IdentityRule, MissingId, MissingState, OnStoreDown, PrecheckOf, Role, States, business_key, classified,
+        missing, precheck,
     };
+    pub use crate::idempotency::Mode;
     pub use crate::retry::{Backoff, Retry, RetryPolicy, RetryableError, after, later};
     pub use std::time::Duration;
 }

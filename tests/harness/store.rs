@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use mqguard::MemoryStore;
-use mqguard::idempotency::{Claim, ClaimRequest, Hold, Identity, Settled, Step, Store, StoreError, protocol::Record};
+use mqguard::idempotency::{Claim, ClaimRequest, Hold, Identity, Mode, Settled, Step, Store, StoreError, protocol::Record};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -55,6 +55,11 @@ impl FaultyStore {
     /// Another client of the same records.
     pub fn beside(&self) -> Self {
         Self { records: Arc::clone(&self.records), client: Arc::default() }
+    }
+
+    /// This client, of the records of this mode.
+    pub fn in_mode(&self, mode: Mode) -> Self {
+        Self { records: Arc::new(self.records.in_mode(mode)), client: Arc::clone(&self.client) }
     }
 
     /// The records themselves.
@@ -163,5 +168,9 @@ impl Store for FaultyStore {
 
     fn is_volatile(&self) -> bool {
         true
+    }
+
+    fn state_machine(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(self.in_mode(Mode::StateMachine)))
     }
 }

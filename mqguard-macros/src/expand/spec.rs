@@ -8,7 +8,8 @@ use syn::spanned::Spanned;
 
 use super::companion;
 use crate::model::{
-    Backoff, Binding, Consumer, DeadLetters, ExchangeKind, Fault, Handler, Idempotent, Identity, MissingId, Retry, Role,
+    Backoff, Binding, Consumer, DeadLetters, ExchangeKind, Fault, Handler, Idempotent, Identity, MissingId, Mode, OnStoreDown,
+    Retry, Role,
 };
 
 /// What is declared, over the defaults. `private` is the path of what macros use.
@@ -133,6 +134,14 @@ fn idempotent(idempotent: &Idempotent, private: &TokenStream) -> TokenStream {
     fields.extend(idempotent.missing_id.map(|rule| match rule {
         MissingId::DeadLetter => quote!(missing_id: #private::MissingId::DeadLetter,),
         MissingId::Run => quote!(missing_id: #private::MissingId::Run,),
+    }));
+    fields.extend(idempotent.mode.map(|mode| match mode {
+        Mode::Unique => quote!(mode: #private::Mode::Unique,),
+        Mode::StateMachine => quote!(mode: #private::Mode::StateMachine,),
+    }));
+    fields.extend(idempotent.on_store_down.map(|rule| match rule {
+        OnStoreDown::Wait => quote!(on_store_down: #private::OnStoreDown::Wait,),
+        OnStoreDown::Run => quote!(on_store_down: #private::OnStoreDown::Run,),
     }));
     let new = quote!(#private::IdempotentSpec::new(#store));
     if fields.is_empty() { new } else { quote!(#private::IdempotentSpec { #fields ..#new }) }

@@ -67,6 +67,8 @@ fn one_letter_typos_suggest_the_right_word() {
         ("idempotent(store = \"redis\", ttll = \"5m\")", "ttl"),
         ("idempotent(store = \"redis\", leese = \"5m\")", "lease"),
         ("idempotent(store = \"redis\", missingid = \"run\")", "missing_id"),
+        ("idempotent(store = \"mysql\", mod_ = \"unique\")", "mode"),
+        ("idempotent(store = \"redis\", on_store_dwon = \"run\")", "on_store_down"),
         ("idempotent(store = \"redis\", indentity = \"key\")", "identity"),
         ("bind(exchage = \"x\", routing_key = \"#\")", "exchange"),
         ("bind(exchange = \"x\", routingkey = \"#\")", "routing_key"),

@@ -72,6 +72,8 @@ pub(crate) struct IdempotentArgs {
     pub(crate) ttl: Slot<Duration>,
     pub(crate) lease: Slot<Duration>,
     pub(crate) missing_id: Slot<&'static str>,
+    pub(crate) mode: Slot<&'static str>,
+    pub(crate) on_store_down: Slot<&'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -175,7 +177,11 @@ fn idempotent(entry: &Entry, sink: &mut Sink) -> Option<IdempotentArgs> {
             .read(entry, sink, |entry, sink| value::word(entry, "identity", &["key+message_id", "key", "message_id"], sink)),
         "ttl" => args.ttl.read(entry, sink, |entry, sink| value::duration(entry, &SPANS, sink)),
         "lease" => args.lease.read(entry, sink, |entry, sink| value::duration(entry, &LEASES, sink)),
-        _ => args.missing_id.read(entry, sink, |entry, sink| value::word(entry, "rule", &["dead_letter", "run"], sink)),
+        "missing_id" => {
+            args.missing_id.read(entry, sink, |entry, sink| value::word(entry, "rule", &["dead_letter", "run"], sink))
+        }
+        "mode" => args.mode.read(entry, sink, |entry, sink| value::word(entry, "mode", &["unique", "state_machine"], sink)),
+        _ => args.on_store_down.read(entry, sink, |entry, sink| value::word(entry, "rule", &["wait", "run"], sink)),
     });
     Some(args)
 }

@@ -192,12 +192,15 @@ pub(crate) static IDEMPOTENT: Level = Level {
         "ttl": r#"ttl = "24h""#,
         "lease": r#"lease = "30s""#,
         "missing_id": r#"missing_id = "dead_letter""#,
+        "mode": r#"mode = "unique""#,
+        "on_store_down": r#"on_store_down = "wait""#,
     },
     hints: &[
         also(&["expire", "expires", "expiry", "retention", "keep"], "ttl", r#"ttl = "24h""#),
         also(&["id", "field", "business_key"], "key", r#"key = "order_id""#),
         also(&["backend", "strategy"], "store", r#"store = "redis""#),
         also(&["lock", "lock_ttl"], "lease", r#"lease = "30s""#),
+        also(&["on_outage", "on_unavailable", "store_down", "fail_open"], "on_store_down", r#"on_store_down = "run""#),
     ],
     related: &[&CONSUMER],
 };
@@ -217,7 +220,7 @@ pub(crate) static BIND: Level = Level {
 };
 
 /// The stores that keep idempotency records.
-pub(crate) const STORES: &[&str] = &["memory", "redis"];
+pub(crate) const STORES: &[&str] = &["memory", "redis", "mysql", "postgres", "sqlite"];
 
 pub(crate) static RETRYABLE: Level = Level {
     name: "`#[retryable]`",

@@ -6,7 +6,9 @@ use proc_macro2::Span;
 
 use super::horizon::{LONGEST_DELAY, round_up};
 use crate::diag::{Place, Sink};
-use crate::model::{Backoff, Binding, Consumer, DeadLetters, ExchangeKind, Fault, Idempotent, Identity, MissingId, Retry, Role};
+use crate::model::{
+    Backoff, Binding, Consumer, DeadLetters, ExchangeKind, Fault, Idempotent, Identity, MissingId, Mode, OnStoreDown, Retry, Role,
+};
 use crate::parse::consumer::{Args, BindArgs, DlqArgs, IdempotentArgs, MAX_SPAN, RetryArgs};
 use crate::parse::duration::{print, print_roughly};
 use crate::parse::slot::{Given, Slot};
@@ -275,6 +277,12 @@ fn idempotent(args: &IdempotentArgs, given: &Given<IdempotentArgs>, sink: &mut S
         let text = &key.text;
         sink.error(identity.at, format!("`identity = \"message_id\"` leaves the key unused: remove it, or remove `{text}`"));
     }
+    if let (Some(mode), Some(&"redis")) = (args.mode.get(), args.store.value())
+        && mode.value == "state_machine"
+    {
+        let message = "the state machine is a table, which Redis has not: write `store = \"mysql\"`, \"postgres\" or \"sqlite\"";
+        sink.error(mode.at, message);
+    }
     Some(Idempotent {
         store: args.store.value().copied()?,
         key: args.key.get().map(|key| (key.value.clone(), key.at)),
@@ -286,6 +294,8 @@ fn idempotent(args: &IdempotentArgs, given: &Given<IdempotentArgs>, sink: &mut S
         ttl: args.ttl.value().copied(),
         lease: args.lease.value().copied(),
         missing_id: args.missing_id.value().map(|rule| if *rule == "run" { MissingId::Run } else { MissingId::DeadLetter }),
+        mode: args.mode.value().map(|mode| if *mode == "unique" { Mode::Unique } else { Mode::StateMachine }),
+        on_store_down: args.on_store_down.value().map(|rule| if *rule == "run" { OnStoreDown::Run } else { OnStoreDown::Wait }),
     })
 }
 

@@ -26,7 +26,7 @@ pub use payload::{DecodeError, Payload, Raw};
 pub use precheck::{Precheck, PrecheckFn, PrecheckOf, PrecheckOutcome, PrecheckParams, precheck};
 pub use spec::{
     BindingSpec, ConsumerSpec, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, FaultRule, IdempotentSpec, IdentityRule, MissingId,
-    Role,
+    OnStoreDown, Role,
 };
 
 pub(crate) use courier::Courier;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::broker::{ExchangeKind, QueueType};
+use crate::idempotency::Mode;
 use crate::retry::RetryPolicy;
 
 /// What an annotated function declares: everything about a consumer that is known at compile time.
@@ -121,6 +122,10 @@ pub struct IdempotentSpec {
     pub lease: Duration,
     /// What happens to a message that has no identity.
     pub missing_id: MissingId,
+    /// Which kind of record the store keeps.
+    pub mode: Mode,
+    /// What happens to messages while the store is away.
+    pub on_store_down: OnStoreDown,
 }
 
 impl IdempotentSpec {
@@ -134,6 +139,8 @@ impl IdempotentSpec {
             ttl: Duration::from_secs(24 * 3600),
             lease: Duration::from_secs(30),
             missing_id: MissingId::DeadLetter,
+            mode: Mode::Unique,
+            on_store_down: OnStoreDown::Wait,
         }
     }
 }
@@ -147,6 +154,15 @@ pub enum IdentityRule {
     Key,
     /// The message id alone.
     MessageId,
+}
+
+/// What happens to messages while the store is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnStoreDown {
+    /// Consumption pauses, nothing runs unprotected (the default).
+    Wait,
+    /// They run without protection, each told: duplicates are preferred to waiting.
+    Run,
 }
 
 /// What happens to a message without the id or key that its identity needs.

@@ -1,12 +1,12 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::{ConfigError, Error, Result};
 use super::running::{Running, start};
+use super::stores::Stores;
 use super::{check, url};
 use crate::broker::{Broker, BrokerError, DeclareMode, MemoryBroker};
-use crate::consumer::{Consumer, ConsumerSpec, Handler, Of, States};
+use crate::consumer::{Consumer, ConsumerSpec, Handler, IdempotentSpec, Of, States};
 use crate::event::{Event, Observers};
 use crate::idempotency::Store;
 use crate::publish::Publisher;
@@ -17,7 +17,7 @@ use crate::publish::Publisher;
 #[must_use = "a guard does nothing until it is run"]
 pub struct Guard {
     pub(super) broker: Arc<dyn Broker>,
-    pub(super) stores: BTreeMap<String, Arc<dyn Store>>,
+    pub(super) stores: Stores,
     pub(super) states: States,
     pub(super) consumers: Vec<Registered>,
     pub(super) observers: Observers,
@@ -80,7 +80,7 @@ impl Guard {
     fn on(broker: Arc<dyn Broker>) -> Self {
         Self {
             broker,
-            stores: BTreeMap::new(),
+            stores: Stores::default(),
             states: States::default(),
             consumers: Vec::new(),
             observers: Observers::default(),
@@ -195,9 +195,18 @@ impl Guard {
         end.and(running.shutdown_hurried_by(signals.next()).await)
     }
 
-    pub(super) fn launch(self) -> Result<Running> {
+    pub(super) fn launch(mut self) -> Result<Running> {
+        let embedded = self.broker.is_embedded();
+        let idempotent: Vec<IdempotentSpec> = self.idempotent().collect();
+        self.stores.stand_in(idempotent.iter().copied(), embedded);
         check::to_run(&self)?;
+        self.stores.tell_warnings(idempotent.into_iter(), embedded);
         Ok(start(self))
+    }
+
+    /// What the registered consumers ask of stores.
+    pub(super) fn idempotent(&self) -> impl Iterator<Item = IdempotentSpec> {
+        self.consumers.iter().filter_map(|registered| registered.spec.idempotent)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::builder::{Guard, Registered};
 use super::error::{ConfigError, Error, Result};
+use super::stores::NoStore;
 use crate::consumer::Role;
 
 /// What a guard needs to run.
@@ -55,12 +56,20 @@ fn shared_queues(guard: &Guard, mistakes: &mut Vec<ConfigError>) {
 }
 
 fn store(guard: &Guard, registered: &Registered) -> Option<String> {
-    let name = registered.spec.idempotent?.store;
-    if guard.stores.contains_key(name) || name == "memory" || guard.broker.is_embedded() {
-        return None;
+    let spec = registered.spec.idempotent?;
+    let name = spec.store;
+    match guard.stores.find(&spec).err()? {
+        NoStore::Unknown => {
+            let variable = format!("MQGUARD_{}", name.to_uppercase());
+            Some(format!(
+                "the store `{name}` is not configured: set {variable}, or call `.store_url(\"{name}://...\")` on the guard"
+            ))
+        }
+        NoStore::Mode => Some(format!(
+            "the store `{name}` has no state machine: use mysql, postgres, sqlite or memory, which have one (Redis has not), or remove \
+             `mode = \"state_machine\"`"
+        )),
     }
-    let variable = format!("MQGUARD_{}", name.to_uppercase());
-    Some(format!("the store `{name}` is not configured: set {variable}, or call `.store_url(\"{name}://...\")` on the guard"))
 }
 
 fn states(guard: &Guard, registered: &Registered) -> Vec<String> {

@@ -4,6 +4,7 @@ mod builder;
 mod check;
 mod error;
 mod running;
+mod stores;
 #[cfg(feature = "testing")]
 mod testing;
 mod url;

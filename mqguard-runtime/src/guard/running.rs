@@ -9,7 +9,7 @@ use super::error::{Error, Result};
 use crate::broker::{Broker, BrokerError};
 use crate::consumer::{ConsumerError, ConsumerSpec, Courier, Pipeline, Worker};
 use crate::health::{Health, Status};
-use crate::idempotency::{Ledger, MemoryStore, Store};
+use crate::idempotency::Ledger;
 use crate::publish::Publisher;
 use crate::stop::Stop;
 
@@ -38,8 +38,9 @@ pub(super) fn start(guard: Guard) -> Running {
     let consumers = registered
         .into_iter()
         .map(|Registered { spec, handler }| {
-            let store = spec.idempotent.map(|idempotent| (idempotent, store(&mut guard, idempotent.store)));
-            let ledger = store.map(|(idempotent, store)| Ledger::new(idempotent, spec.queue, store));
+            // The configuration was checked: each has its store.
+            let store = |idempotent| guard.stores.find(&idempotent).ok().map(|store| (idempotent, Arc::clone(store)));
+            let ledger = spec.idempotent.and_then(store).map(|(idempotent, store)| Ledger::new(idempotent, spec.queue, store));
             let pipeline = Pipeline {
                 spec,
                 handler,
@@ -66,33 +67,6 @@ async fn end_grace(stop: Stop, grace: Duration) {
     tracing::info!("shutting down: the handlers that run have {} to end", humantime::format_duration(grace));
     tokio::time::sleep(grace).await;
     stop.force.cancel();
-}
-
-/// The store of this name. On the embedded broker, where nothing outlives the process anyway, the memory store stands in for one that is
-/// not configured; `memory` is always there.
-fn store(guard: &mut Guard, name: &str) -> Arc<dyn Store> {
-    let embedded = guard.broker.is_embedded();
-    let store = guard.stores.entry(name.to_owned()).or_insert_with(|| {
-        if name != "memory" {
-            tracing::info!("the store `{name}` is not configured; on the embedded broker the memory store stands in for it");
-        }
-        Arc::new(MemoryStore::new())
-    });
-    if store.is_volatile() && !embedded {
-        tracing::warn!(
-            "the store `{name}` is in this process: duplicates that reach other processes, or come after a restart, will run"
-        );
-    }
-    let store = Arc::clone(store);
-    tokio::spawn(tell_warnings(name.to_owned(), Arc::clone(&store)));
-    store
-}
-
-async fn tell_warnings(name: String, store: Arc<dyn Store>) {
-    match store.warnings().await {
-        Ok(warnings) => warnings.iter().for_each(|warning| tracing::warn!("store `{name}`: {warning}")),
-        Err(error) => tracing::debug!("store `{name}` could not be checked: {error}"),
-    }
 }
 
 impl Running {

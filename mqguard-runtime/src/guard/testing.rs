@@ -17,10 +17,9 @@ impl Guard {
 
     /// Puts `wrap` before every store that a consumer names; `default` is the one under a name that has none.
     pub(crate) fn wrap_stores(&mut self, default: &Arc<dyn Store>, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store>) {
-        for name in self.consumers.iter().filter_map(|registered| registered.spec.idempotent).map(|spec| spec.store) {
-            self.stores.entry(name.to_owned()).or_insert_with(|| Arc::clone(default));
-        }
-        self.stores.values_mut().for_each(|store| *store = wrap(Arc::clone(store)));
+        let names: Vec<&str> = self.idempotent().map(|spec| spec.store).collect();
+        names.into_iter().for_each(|name| self.stores.provide(name, || Arc::clone(default)));
+        self.stores.wrap(wrap);
     }
 
     /// Starts all consumers without waiting for them, with the means to end them at once.

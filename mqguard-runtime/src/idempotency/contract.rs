@@ -47,24 +47,24 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Ok(0)
     }
 
-    /// The same store, with its records in the log of the state machine; `None` when it has none.
-    fn state_machine(&self) -> Option<Arc<dyn Store>> {
-        None
-    }
-
     /// Whether the records end with this process.
     fn is_volatile(&self) -> bool {
         false
     }
+
+    /// The same store, with its records in the log of the state machine; `None` when it has none.
+    fn state_machine(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
 }
 
-/// How a database keeps the records.
+/// Which kind of record a store keeps. The records of the two do not mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
-    /// In `mq_consume_record`, from the first delivery on.
+    /// A record is made by the first claim (`mq_consume_record` in SQL stores).
     #[default]
     Unique,
-    /// In `mq_msg_log`, where a producer may have registered the message as pending before it was published.
+    /// A record may be there before its message, written as `pending` by the producer's own transaction (`mq_msg_log`).
     StateMachine,
 }
 

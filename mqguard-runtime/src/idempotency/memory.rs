@@ -1,12 +1,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::contract::{Claim, ClaimRequest, Hold, Settled, Step, Store, StoreError};
+use super::contract::{Claim, ClaimRequest, Hold, Mode, Settled, Step, Store, StoreError};
 use super::identity::Identity;
 use super::protocol::{self, Record};
 
@@ -15,14 +15,28 @@ use super::protocol::{self, Record};
 /// Its clock is tokio's, so that it follows a paused one.
 pub struct MemoryStore {
     started: Instant,
-    records: Mutex<Records>,
+    mode: Mode,
+    tables: Arc<Tables>,
+}
+
+/// The records of each mode, apart as in two tables.
+#[derive(Default)]
+struct Tables {
+    unique: Mutex<Records>,
+    log: Mutex<Records>,
 }
 
 impl MemoryStore {
     /// An empty store.
     #[must_use]
     pub fn new() -> Self {
-        Self { started: Instant::now(), records: Mutex::default() }
+        Self { started: Instant::now(), mode: Mode::Unique, tables: Arc::default() }
+    }
+
+    /// The same store, seen by consumers of this mode.
+    #[must_use]
+    pub fn in_mode(&self, mode: Mode) -> Self {
+        Self { started: self.started, mode, tables: Arc::clone(&self.tables) }
     }
 
     /// What is known of a message now.
@@ -50,8 +64,12 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Records> {
+        let records = match self.mode {
+            Mode::Unique => &self.tables.unique,
+            Mode::StateMachine => &self.tables.log,
+        };
         // Nothing that runs under the lock leaves the records half changed.
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change<A>(
@@ -101,6 +119,10 @@ impl Store for MemoryStore {
 
     fn is_volatile(&self) -> bool {
         true
+    }
+
+    fn state_machine(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(self.in_mode(Mode::StateMachine)))
     }
 }
 
@@ -189,6 +211,21 @@ mod tests {
             store.claim(&request(id, Duration::from_secs(10))).await.unwrap();
         }
         assert_eq!(store.len(), 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_records_of_the_two_modes_do_not_mix() {
+        let store = MemoryStore::new();
+        let (log, claim) = (store.state_machine().unwrap(), request(1, Duration::from_secs(10)));
+        assert_eq!(store.claim(&claim).await, Ok(Claim::Granted { crashes: 0 }));
+        let other = ClaimRequest { owner: Owner::random(), ..claim.clone() };
+        assert_eq!(log.claim(&other).await, Ok(Claim::Granted { crashes: 0 }), "it is not there");
+        let late = ClaimRequest { owner: Owner::random(), ..claim.clone() };
+        let again = store.state_machine().unwrap();
+        assert!(matches!(again.claim(&late).await, Ok(Claim::Busy { .. })), "each view sees the same");
+        let hold = Hold { identity: claim.identity.clone(), owner: claim.owner, ttl: claim.ttl };
+        assert_eq!(log.settle(&hold, &Step::Complete).await, Ok(Settled::Refused));
+        assert_eq!((store.len(), store.in_mode(Mode::StateMachine).len()), (1, 1));
     }
 
     #[tokio::test(start_paused = true)]

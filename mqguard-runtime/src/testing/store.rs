@@ -100,6 +100,11 @@ impl Store for ProcessStore {
     fn is_volatile(&self) -> bool {
         self.inner.is_volatile()
     }
+
+    fn state_machine(&self) -> Option<Arc<dyn Store>> {
+        let inner = self.inner.state_machine()?;
+        Some(Arc::new(Self { inner, world: Arc::clone(&self.world), process: Arc::clone(&self.process) }))
+    }
 }
 
 impl fmt::Debug for ProcessStore {

@@ -17,6 +17,8 @@ use shop::{Order, register};
         ttl = "7d",
         lease = "1m",
         missing_id = "run",
+        mode = "unique",
+        on_store_down = "wait",
     ),
     bind(exchange = "orders", routing_key = "order.*"),
     bind(exchange = "refunds", kind = "direct", routing_key = ""),
@@ -51,8 +53,20 @@ async fn scheduled(_order: Order) {}
 #[consumer(queue = "q", dlq = "d", retry(schedule = ["0s", "1s"], max = 10, jitter = 1), idempotent(store = "memory", key = "order_id", identity = "key"))]
 async fn repeated(_order: Order) {}
 
+#[consumer(queue = "q", idempotent(store = "mysql", mode = "state_machine", on_store_down = "run"))]
+async fn logged(_order: Order) {}
+
+#[consumer(queue = "q", idempotent = "postgres")]
+async fn by_postgres(_order: Order) {}
+
+#[consumer(queue = "q", idempotent = "sqlite")]
+async fn by_sqlite(_order: Order) {}
+
 pub(crate) fn main() {
     register::<f>();
     register::<scheduled>();
     register::<repeated>();
+    register::<logged>();
+    register::<by_postgres>();
+    register::<by_sqlite>();
 }
