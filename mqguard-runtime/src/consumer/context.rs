@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::extract::States;
 use crate::broker::{Delivery, Message};
+use crate::idempotency::Session;
 use crate::wire;
 
 /// What a run knows of its delivery. Cheap to clone.
@@ -18,6 +19,7 @@ struct Inner {
     redelivered: bool,
     states: Arc<States>,
     effects: Mutex<Vec<Effect>>,
+    session: Option<Session>,
 }
 
 /// Where a message came from.
@@ -64,8 +66,8 @@ impl Attempt {
 }
 
 impl Context {
-    pub(crate) fn new(message: Arc<Message>, origin: Origin, attempt: Attempt, redelivered: bool, states: Arc<States>) -> Self {
-        Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Mutex::default() }))
+    pub(crate) fn new(message: Arc<Message>, origin: Origin, attempt: Attempt, redelivered: bool, states: Arc<States>, session: Option<Session>) -> Self {
+        Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Mutex::default(), session }))
     }
 
     /// The message as it came.
@@ -102,6 +104,12 @@ impl Context {
     #[must_use]
     pub fn effects(&self) -> Effects {
         Effects(Arc::clone(&self.0))
+    }
+
+    /// Of the transaction of this run.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn session(&self) -> Option<Session> {
+        self.0.session.clone()
     }
 
     pub(crate) fn states(&self) -> &States {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::context::{Attempt, Context, Effects};
 use super::outcome::Failure;
 use crate::broker::Headers;
+use crate::idempotency::Database;
 use crate::publish::Publisher;
 use crate::retry::Retry;
 
@@ -57,6 +58,22 @@ impl States {
     }
 }
 
+impl States {
+    /// The same, for a consumer whose handler gets transactions of this kind.
+    pub(crate) fn with_database(&self, database: Option<Database>) -> Self {
+        let mut states = self.clone();
+        if let Some(database) = database {
+            states.provide(database);
+        }
+        states
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn database(&self) -> Option<Database> {
+        self.get::<Own<Database>>().map(|own| own.0)
+    }
+}
+
 /// A value of the guard.
 struct Own<T>(T);
 
@@ -66,10 +83,17 @@ impl std::fmt::Debug for States {
     }
 }
 
-/// A `State<T>` that no `Guard::state` gave.
+/// What a parameter needs and does not get.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("nothing of type `{0}` was registered: call `.state(...)` with one on the guard")]
-pub struct MissingState(pub &'static str);
+#[non_exhaustive]
+pub enum MissingState {
+    /// A `State` of this type, which no `Guard::state` gave.
+    #[error("nothing of type `{0}` was registered: call `.state(...)` with one on the guard")]
+    State(&'static str),
+    /// Something else, and what to do about it.
+    #[error("{0}")]
+    Other(String),
+}
 
 /// The errors among the results.
 pub fn missing<const N: usize>(checks: [Result<(), MissingState>; N]) -> Vec<MissingState> {
@@ -96,18 +120,18 @@ impl<T> Deref for State<T> {
 
 impl<T: Send + Sync + 'static> Extract for State<T> {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
-        let missing = || Failure::of(Retry::Fatal, MissingState(std::any::type_name::<T>()));
+        let missing = || Failure::of(Retry::Fatal, MissingState::State(std::any::type_name::<T>()));
         cx.states().get().map(Self).ok_or_else(missing)
     }
 
     fn check(states: &States) -> Result<(), MissingState> {
-        states.get::<T>().map(|_| ()).ok_or(MissingState(std::any::type_name::<T>()))
+        states.get::<T>().map(|_| ()).ok_or(MissingState::State(std::any::type_name::<T>()))
     }
 }
 
 impl Extract for Publisher {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
-        let missing = || Failure::of(Retry::Fatal, MissingState(std::any::type_name::<Self>()));
+        let missing = || Failure::of(Retry::Fatal, MissingState::State(std::any::type_name::<Self>()));
         cx.states().get::<Own<Self>>().map(|own| own.0.clone()).ok_or_else(missing)
     }
 }

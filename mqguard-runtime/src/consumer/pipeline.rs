@@ -248,6 +248,7 @@ impl Pipeline {
             self.attempt(&flight.progress),
             delivery.redelivered,
             Arc::clone(&self.states),
+            None,
         )
     }
 

@@ -124,6 +124,8 @@ pub struct IdempotentSpec {
     pub missing_id: MissingId,
     /// Which kind of record the store keeps.
     pub mode: Mode,
+    /// Whether the handler writes in a transaction of the store's database, which is committed with the record of its success.
+    pub transactional: bool,
     /// What happens to messages while the store is away.
     pub on_store_down: OnStoreDown,
 }
@@ -140,6 +142,7 @@ impl IdempotentSpec {
             lease: Duration::from_secs(30),
             missing_id: MissingId::DeadLetter,
             mode: Mode::Unique,
+            transactional: false,
             on_store_down: OnStoreDown::Wait,
         }
     }

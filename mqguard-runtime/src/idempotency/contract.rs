@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::fingerprint::Fingerprint;
 use super::identity::Identity;
+use super::transaction::Transactions;
 
 /// Keeps one record for each identity. One conformance suite holds every store to the same answers; see the module's table.
 ///
@@ -45,6 +46,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// When the store cannot be asked; what is left is for the next time.
     async fn purge(&self) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    /// Transactions in which handlers write, and which end with the record of their success; `None` when it has none.
+    fn transactions(&self) -> Option<Arc<dyn Transactions>> {
+        None
     }
 
     /// Whether the records end with this process.

@@ -50,6 +50,7 @@ pub mod protocol;
 mod redis;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod sql;
+mod transaction;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
@@ -60,7 +61,9 @@ pub use self::sql::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use self::sql::SqliteStore;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub use self::sql::Stuck;
+pub(crate) use self::sql::passes;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use self::sql::{Stuck, Tx};
 pub use contract::{Claim, ClaimRequest, Hold, Mode, Owner, Settled, Step, Store, StoreError, Turn};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
@@ -70,3 +73,4 @@ pub(crate) use keeper::Kept;
 pub(crate) use ledger::identity;
 pub(crate) use ledger::{Ledger, NotGranted, OwedLetter};
 pub use memory::MemoryStore;
+pub use transaction::{Database, NotCommitted, Session, Transaction, Transactions};

@@ -137,3 +137,18 @@ impl RetryableError for redis::RedisError {
         }
     }
 }
+
+/// A lost connection, a deadlock, a conflict and a server that is busy or starting pass; what the data or the statement causes does not.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+impl RetryableError for sqlx::Error {
+    fn retry(&self) -> Retry {
+        use sqlx::Error as Kind;
+        match self {
+            Kind::Database(error) if crate::idempotency::passes(&**error) => Retry::Retryable,
+            Kind::Io(_) | Kind::PoolTimedOut | Kind::PoolClosed | Kind::WorkerCrashed | Kind::Protocol(_) | Kind::BeginFailed => {
+                Retry::Retryable
+            }
+            _ => Retry::Fatal,
+        }
+    }
+}

@@ -18,13 +18,18 @@ pub(super) fn table(mode: Mode) -> &'static str {
 
 /// What the databases do differently. Each statement is a transaction of its own.
 pub(super) trait Dialect: Send + Sync + 'static {
+    type Database: sqlx::Database<Connection = Self::Connection>;
     /// A session with the database.
-    type Connection: sqlx::Connection + Send;
+    type Connection: sqlx::Connection<Database = Self::Database, Options = Self::Options> + Send;
     /// Where the database is, and how to log in.
-    type Options: Clone + Send + Sync;
+    type Options: sqlx::ConnectOptions<Connection = Self::Connection> + Clone + Send + Sync;
 
     /// As attributes and errors call it.
     const NAME: &'static str;
+    /// Begins a transaction that is going to write.
+    const BEGIN: &'static str = "BEGIN";
+    /// Whether one writes at a time. Within a process it is then taken in turns, by who came first.
+    const ONE_WRITER: bool = false;
     /// The migrations, the first of which makes version 1.
     const MIGRATIONS: &'static [&'static str];
 
@@ -33,8 +38,11 @@ pub(super) trait Dialect: Send + Sync + 'static {
     /// The server and the database, without the password.
     fn shown(options: &Self::Options) -> String;
 
-    /// Opens a session: read committed, short waits for locks, durable.
-    fn connect(options: &Self::Options) -> impl Future<Output = sqlx::Result<Self::Connection>> + Send;
+    /// Sets a session that handlers use to read committed, whatever the server has set for every session.
+    fn prepare(connection: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send;
+
+    /// Has a session that claims use wait for locks for a short time only.
+    fn impatient(connection: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send;
 
     /// What an error of the server means.
     fn fault(error: &dyn DatabaseError) -> Fault;

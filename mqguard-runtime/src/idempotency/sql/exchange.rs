@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::contract::{Claim, ClaimRequest, Hold, Mode, Settled, Step, StoreError, Turn};
+use super::super::contract::{Claim, ClaimRequest, Hold, Mode, Owner, Settled, Step, StoreError, Turn};
 use super::super::protocol::{self, Record, State};
 use super::dialect::Dialect;
 use super::key::Key;
@@ -237,29 +237,41 @@ impl<'a> Exchange<'a> {
     }
 }
 
+/// The success of a claim, as a change of its row.
+pub(super) fn completion(hold: &Hold) -> Update {
+    let values = Values::of_step(&Record { state: State::Success, ..processing(hold.owner) }, None, hold.ttl);
+    let was_owner = Some(hold.owner.to_string());
+    let was_status = status(State::Processing).to_owned();
+    Update { key: Key::of(&hold.identity), was_status, was_owner, was_revision: None, anew: false, values }
+}
+
 /// What a step becomes when the record is in the state to which the step applies.
 fn guess_step(call: &Call, hold: &Hold, step: &Step) -> Option<(Answer, Write)> {
     let state = if *step == Step::Lettered { State::Failed } else { State::Processing };
-    let unknown = Turn { generation: u32::MAX, step: u32::MAX };
-    let before = Record {
-        state,
-        turn: unknown,
-        fingerprint: None,
-        owner: Some(hold.owner),
-        lease_until: 0,
-        crashes: 0,
-        error: None,
-        lettered: false,
-    };
+    let before = Record { state, ..processing(hold.owner) };
     let (answer, after) = call.transition(Some(&before));
     let after = after?;
-    let turn = (after.turn != unknown).then_some(after.turn);
+    let turn = (after.turn != before.turn).then_some(after.turn);
     let write = Write::Update {
         was_status: status(state).to_owned(),
-        was_owner: Some(hold.owner.to_string()),
+        was_owner: before.owner.map(|owner| owner.to_string()),
         was_revision: None,
         anew: false,
         values: Values::of_step(&after, turn, hold.ttl),
     };
     Some((answer, write))
+}
+
+/// A record that this owner has claimed, of which nothing else is known: its turn is none that there is.
+fn processing(owner: Owner) -> Record {
+    Record {
+        state: State::Processing,
+        turn: Turn { generation: u32::MAX, step: u32::MAX },
+        fingerprint: None,
+        owner: Some(owner),
+        lease_until: 0,
+        crashes: 0,
+        error: None,
+        lettered: false,
+    }
 }

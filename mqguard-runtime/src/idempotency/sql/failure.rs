@@ -1,5 +1,7 @@
 //! What an error of sqlx means to who asked.
 
+use sqlx::error::DatabaseError;
+
 use super::super::contract::StoreError;
 use super::dialect::{Dialect, Fault};
 
@@ -20,4 +22,17 @@ pub(super) fn of<D: Dialect>(error: &sqlx::Error, place: &str) -> StoreError {
         Fault::Refused => StoreError::Refused(text),
         Fault::Again | Fault::Locked | Fault::Unavailable | Fault::Lost | Fault::Row => StoreError::Unavailable(text),
     }
+}
+
+/// Whether what a server answered passes by itself.
+pub(crate) fn passes(error: &(dyn DatabaseError + 'static)) -> bool {
+    let faults = [
+        #[cfg(feature = "postgres")]
+        error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().map(|_| super::postgres::Postgres::fault(error)),
+        #[cfg(feature = "mysql")]
+        error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>().map(|_| super::mysql::MySql::fault(error)),
+        #[cfg(feature = "sqlite")]
+        error.try_downcast_ref::<sqlx::sqlite::SqliteError>().map(|_| super::sqlite::Sqlite::fault(error)),
+    ];
+    faults.into_iter().flatten().any(|fault| !matches!(fault, Fault::Row | Fault::Refused))
 }

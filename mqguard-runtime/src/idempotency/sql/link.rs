@@ -1,8 +1,11 @@
 //! The one session of a store that claims and steps go through: opened when it is first needed, and anew after it was lost.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::ConnectOptions as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::super::backoff::Backoff;
@@ -28,11 +31,13 @@ pub(super) struct Place<D: Dialect> {
     pub(super) options: D::Options,
     pub(super) mode: Mode,
     pub(super) auto_migrate: bool,
+    /// Where one writes at a time: whose turn it is.
+    pub(super) turns: Option<Arc<Semaphore>>,
 }
 
 impl<D: Dialect> Clone for Place<D> {
     fn clone(&self) -> Self {
-        Self { options: self.options.clone(), ..*self }
+        Self { options: self.options.clone(), turns: self.turns.clone(), ..*self }
     }
 }
 
@@ -41,17 +46,35 @@ impl<D: Dialect> Place<D> {
         D::shown(&self.options)
     }
 
+    pub(super) fn new(options: D::Options) -> Self {
+        let turns = D::ONE_WRITER.then(|| Arc::new(Semaphore::new(1)));
+        Self { options, mode: Mode::Unique, auto_migrate: true, turns }
+    }
+
+    /// Waits for the right to write, where one does at a time.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(self.turns.as_ref()?).acquire_owned().await.ok()
+    }
+
     /// A new session with tables that can be used.
     pub(super) async fn connect(&self) -> Result<D::Connection, StoreError> {
         let place = self.shown();
         let late =
             |limit: Duration| StoreError::Unavailable(format!("{} at {place}: no answer within {} s", D::NAME, limit.as_secs()));
-        let connected = timeout(CONNECT, D::connect(&self.options)).await.map_err(|_| late(CONNECT))?;
+        let connected = timeout(CONNECT, open::<D>(&self.options)).await.map_err(|_| late(CONNECT))?;
         let mut connection = connected.map_err(|error| failure::of::<D>(&error, &place))?;
         let checked = schema::check::<D>(&mut connection, self.auto_migrate, &place);
         timeout(MIGRATE, checked).await.map_err(|_| late(MIGRATE))??;
         Ok(connection)
     }
+}
+
+async fn open<D: Dialect>(options: &D::Options) -> sqlx::Result<D::Connection> {
+    let mut connection = options.connect().await?;
+    D::prepare(&mut connection).await?;
+    D::impatient(&mut connection).await?;
+    Ok(connection)
 }
 
 pub(super) struct Link<D: Dialect> {
@@ -90,6 +113,7 @@ impl<D: Dialect> Link<D> {
     /// Asks once. A session that is lost or late is dropped: the server ends what it was at.
     async fn ask(&mut self, calls: &[Call], end: Instant) -> Result<Answers, Lost> {
         let mut connection = self.session().await.map_err(Lost::NoSession)?;
+        let _turn = self.place.turn().await;
         let Ok(answers) = timeout_at(end, Exchange::new(self.place.mode, calls).run::<D>(&mut connection)).await else {
             return Err(Lost::Late);
         };

@@ -16,7 +16,9 @@ mod schema;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+mod transaction;
 
+pub(crate) use self::failure::passes;
 pub use self::life::Stuck;
 #[cfg(feature = "mysql")]
 pub use self::store::MySqlStore;
@@ -24,3 +26,4 @@ pub use self::store::MySqlStore;
 pub use self::store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use self::store::SqliteStore;
+pub use self::transaction::Tx;

@@ -23,6 +23,7 @@ pub(super) struct MySql;
 const MIGRATION_WAIT: i64 = 60;
 
 impl Dialect for MySql {
+    type Database = sqlx::MySql;
     type Connection = MySqlConnection;
     type Options = MySqlConnectOptions;
 
@@ -41,29 +42,32 @@ impl Dialect for MySql {
         format!("{}:{}/{}", options.get_host(), options.get_port(), options.get_database().unwrap_or_default())
     }
 
-    async fn connect(options: &MySqlConnectOptions) -> sqlx::Result<MySqlConnection> {
-        let mut connection = options.connect().await?;
-        // What the server has set for every session may be otherwise. In strict mode nothing is cut to fit.
+    async fn prepare(connection: &mut MySqlConnection) -> sqlx::Result<()> {
+        // In strict mode nothing is cut to fit.
         connection
             .execute(
-                "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), autocommit = 1, innodb_lock_wait_timeout = 1;
+                "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), autocommit = 1;
                  SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             )
-            .await?;
-        Ok(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn impatient(connection: &mut MySqlConnection) -> sqlx::Result<()> {
+        connection.execute("SET SESSION innodb_lock_wait_timeout = 1").await.map(drop)
     }
 
     /// By the [error numbers](https://mariadb.com/kb/en/mariadb-error-code-reference/).
     fn fault(error: &dyn DatabaseError) -> Fault {
         let number = error.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
         match number {
-            // Duplicate: somebody was faster. Deadlock. A record has changed since it was read (MariaDB 11).
-            1062 | 1213 | 1020 => Fault::Again,
+            // Deadlock; a record has changed since it was read (MariaDB 11).
+            1213 | 1020 => Fault::Again,
             1205 => Fault::Locked,
             // Read only, as a replica is; shutting down; killed.
             1290 | 1792 | 1836 | 1053 | 1927 => Fault::Lost,
-            // Null, too long, out of range, not text, a constraint.
-            1048 | 1264 | 1265 | 1366 | 1406 | 1292 | 1451 | 1452 | 1644 | 3819 | 4025 => Fault::Row,
+            // Null, duplicate, too long, out of range, not text, a constraint.
+            1048 | 1062 | 1264 | 1265 | 1366 | 1406 | 1292 | 1451 | 1452 | 1644 | 3819 | 4025 => Fault::Row,
             // Access, database, table, column, function, syntax.
             1044 | 1045 | 1049 | 1054 | 1064 | 1142 | 1143 | 1146 | 1227 | 1305 | 1370 | 1410 | 1698 => Fault::Refused,
             _ => Fault::Unavailable,

@@ -22,6 +22,7 @@ pub(super) struct Postgres;
 const MIGRATION_LOCK: i64 = 0x006d_7167_7561_7264;
 
 impl Dialect for Postgres {
+    type Database = sqlx::Postgres;
     type Connection = PgConnection;
     type Options = PgConnectOptions;
 
@@ -37,13 +38,12 @@ impl Dialect for Postgres {
         format!("{}:{}/{}", options.get_host(), options.get_port(), options.get_database().unwrap_or_default())
     }
 
-    async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnection> {
-        let mut connection = options.connect().await?;
-        // What the server or the role has set for every session may be otherwise.
-        let settings =
-            "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '1s'; SET statement_timeout = '5s'";
-        connection.execute(settings).await?;
-        Ok(connection)
+    async fn prepare(connection: &mut PgConnection) -> sqlx::Result<()> {
+        connection.execute("SET default_transaction_isolation = 'read committed'").await.map(drop)
+    }
+
+    async fn impatient(connection: &mut PgConnection) -> sqlx::Result<()> {
+        connection.execute("SET lock_timeout = '1s'; SET statement_timeout = '5s'").await.map(drop)
     }
 
     /// By the [error codes](https://www.postgresql.org/docs/current/errcodes-appendix.html).

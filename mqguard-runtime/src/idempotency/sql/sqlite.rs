@@ -23,10 +23,14 @@ pub(super) struct Sqlite;
 const NOW: &str = "CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER)";
 
 impl Dialect for Sqlite {
+    type Database = sqlx::Sqlite;
     type Connection = SqliteConnection;
     type Options = SqliteConnectOptions;
 
     const NAME: &'static str = "sqlite";
+    /// One that has read first could not get the lock later.
+    const BEGIN: &'static str = "BEGIN IMMEDIATE";
+    const ONE_WRITER: bool = true;
     const MIGRATIONS: &'static [&'static str] = &[include_str!("../../../migrations/sqlite/0001_records.sql")];
 
     fn options(url: &str) -> Result<SqliteConnectOptions, InvalidUrl> {
@@ -51,8 +55,14 @@ impl Dialect for Sqlite {
         options.get_filename().display().to_string()
     }
 
-    async fn connect(options: &SqliteConnectOptions) -> sqlx::Result<SqliteConnection> {
-        options.connect().await
+    /// Transactions are serializable.
+    async fn prepare(_: &mut SqliteConnection) -> sqlx::Result<()> {
+        Ok(())
+    }
+
+    /// The options say so.
+    async fn impatient(_: &mut SqliteConnection) -> sqlx::Result<()> {
+        Ok(())
     }
 
     /// By the [result codes](https://www.sqlite.org/rescode.html), of which the extended ones keep the kind in the lowest byte.
@@ -69,9 +79,9 @@ impl Dialect for Sqlite {
         }
     }
 
-    /// One transaction, so that the file is written once. It takes the lock at once: one that has read first could not get it later.
+    /// One transaction, so that the file is written once.
     async fn begin(connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        connection.execute("BEGIN IMMEDIATE").await.map(drop)
+        connection.execute(Self::BEGIN).await.map(drop)
     }
 
     async fn commit(connection: &mut SqliteConnection) -> sqlx::Result<()> {

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,6 +9,7 @@ use super::super::batch::Batcher;
 use super::super::contract::{Claim, ClaimRequest, Hold, Mode, Settled, Step, Store, StoreError};
 use super::super::identity::Identity;
 use super::super::invalid_url::InvalidUrl;
+use super::super::transaction::Transactions;
 use super::dialect::Dialect;
 use super::exchange::{Answer, Call};
 use super::failure;
@@ -16,26 +17,32 @@ use super::key::Key;
 use super::life::{self, Stuck};
 use super::link::{Link, Place};
 use super::row::Insert;
+use super::transaction::SqlTransactions;
 
+/// How many sessions handlers have, unless it is said otherwise.
+const SESSIONS: u32 = 16;
 /// How long listings may take.
 const LISTING: Duration = Duration::from_secs(60);
 
 /// A store of any dialect.
 struct SqlStore<D: Dialect> {
     place: Place<D>,
+    sessions: u32,
     batcher: Batcher<Link<D>>,
+    transactions: OnceLock<Arc<SqlTransactions<D>>>,
 }
 
 impl<D: Dialect> SqlStore<D> {
-    fn new(place: Place<D>) -> Self {
+    fn new(place: Place<D>, sessions: u32) -> Self {
         let of_link = place.clone();
-        Self { place, batcher: Batcher::new(move || Link::new(of_link.clone())) }
+        let batcher = Batcher::new(move || Link::new(of_link.clone()));
+        Self { place, sessions, batcher, transactions: OnceLock::new() }
     }
 
     fn with(&self, change: impl FnOnce(&mut Place<D>)) -> Self {
         let mut place = self.place.clone();
         change(&mut place);
-        Self::new(place)
+        Self::new(place, self.sessions)
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
@@ -106,6 +113,11 @@ impl<D: Dialect> Store for SqlStore<D> {
         self.purge().await
     }
 
+    fn transactions(&self) -> Option<Arc<dyn Transactions>> {
+        let made = || Arc::new(SqlTransactions::new(self.place.clone(), self.sessions));
+        Some(Arc::clone(self.transactions.get_or_init(made)) as _)
+    }
+
     fn state_machine(&self) -> Option<Arc<dyn Store>> {
         Some(Arc::new(self.with(|place| place.mode = Mode::StateMachine)))
     }
@@ -129,7 +141,7 @@ macro_rules! sql_store {
             /// [`InvalidUrl`].
             pub fn new(url: &str) -> Result<Self, InvalidUrl> {
                 let options = <$dialect>::options(url)?;
-                Ok(Self(SqlStore::new(Place { options, mode: Mode::Unique, auto_migrate: true })))
+                Ok(Self(SqlStore::new(Place::new(options), SESSIONS)))
             }
 
             /// Whether missing tables are made at the first use (they are, unless this is told otherwise). If not, it is an error that
@@ -137,6 +149,13 @@ macro_rules! sql_store {
             #[must_use]
             pub fn auto_migrate(self, may: bool) -> Self {
                 Self(self.0.with(|place| place.auto_migrate = may))
+            }
+
+            /// How many transactions of handlers there can be at once (16, unless this says otherwise); further ones wait. For consumers
+            /// with `transactional`.
+            #[must_use]
+            pub fn sessions(self, at_most: u32) -> Self {
+                Self(SqlStore::new(self.0.place.clone(), at_most.max(1)))
             }
 
             /// Makes the tables, or brings them up to date. Several processes may do so at once.
@@ -195,6 +214,10 @@ macro_rules! sql_store {
 
             async fn purge(&self) -> Result<u64, StoreError> {
                 self.0.purge().await
+            }
+
+            fn transactions(&self) -> Option<Arc<dyn Transactions>> {
+                self.0.transactions()
             }
 
             fn state_machine(&self) -> Option<Arc<dyn Store>> {
