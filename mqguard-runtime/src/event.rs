@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::consumer::{Attempt, ErrorText};
 use crate::dead_letter::Reason;
+use crate::idempotency::StoreError;
 
 /// Something that happened to a delivery. See [`Guard::observe`](crate::Guard::observe).
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +62,12 @@ pub enum EventKind<'a> {
         reason: &'a Reason,
         /// The last error.
         error: &'a ErrorText,
+    },
+    /// The message runs without a claim, or its outcome is not recorded: the store is away and the consumer has `on_store_down = "run"`.
+    /// What becomes of it is an event of its own.
+    Unguarded {
+        /// What the store said.
+        error: &'a StoreError,
     },
     /// The delivery was handed back unprocessed: shutdown, lost connection or lost lease, store outage.
     Returned,

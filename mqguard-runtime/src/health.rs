@@ -12,6 +12,12 @@ pub enum Status {
     Starting,
     /// Messages are being taken.
     Consuming,
+    /// Messages are being taken and run without protection: the idempotency store is away, and the consumer has
+    /// `on_store_down = "run"`.
+    Degraded {
+        /// What the store said.
+        reason: String,
+    },
     /// The broker cannot be reached or ended the subscription; it is tried again.
     Reconnecting {
         /// What happened.
@@ -37,7 +43,13 @@ impl Status {
     /// Whether messages are being taken.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        matches!(self, Self::Consuming)
+        matches!(self, Self::Consuming | Self::Degraded { .. })
+    }
+
+    /// Whether they run without protection.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        matches!(self, Self::Degraded { .. })
     }
 }
 
@@ -46,6 +58,7 @@ impl fmt::Display for Status {
         match self {
             Self::Starting => f.write_str("starting"),
             Self::Consuming => f.write_str("consuming"),
+            Self::Degraded { reason } => write!(f, "consuming without protection until the store is back: {reason}"),
             Self::Reconnecting { reason } => write!(f, "not consuming, trying to reconnect: {reason}"),
             Self::Paused { reason } => write!(f, "paused until the store is back: {reason}"),
             Self::Draining => f.write_str("draining"),
@@ -68,5 +81,11 @@ impl Health {
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.consumers.iter().all(|(_, status)| status.is_healthy())
+    }
+
+    /// Whether a consumer's messages run without protection.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.consumers.iter().any(|(_, status)| status.is_degraded())
     }
 }

@@ -117,6 +117,7 @@ impl Journal {
             EventKind::Busy { .. } => ("busy", None),
             EventKind::Retried { .. } => ("retried", None),
             EventKind::DeadLettered { reason, .. } => ("dead-lettered", Some(reason.clone())),
+            EventKind::Unguarded { .. } => ("unguarded", None),
             EventKind::Returned => ("returned", None),
             _ => ("unknown", None),
         };

@@ -1,4 +1,5 @@
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::spec::{ConsumerSpec, FaultRule, MissingId, Role};
 use crate::broker::{Broker, Delivery};
 use crate::dead_letter::{Death, Reason};
 use crate::event::{Event, EventKind, Observers};
-use crate::idempotency::{Identity, Kept, Ledger, NotGranted, OwedLetter, StoreError};
+use crate::idempotency::{Granted, Hold, Identity, Kept, Ledger, NotGranted, OwedLetter, StoreError};
 use crate::retry::{Progress, Retry};
 use crate::stop::Stop;
 
@@ -41,6 +42,8 @@ pub(crate) struct InFlight {
     pub(crate) progress: Progress,
     /// The claim, when there is one.
     pub(crate) kept: Option<Kept>,
+    /// A claim that may have been made, when the message runs without one.
+    pub(crate) unsure: Option<Hold>,
 }
 
 impl InFlight {
@@ -73,7 +76,7 @@ enum Ended {
 impl Pipeline {
     pub(crate) fn receive(&self, delivery: Delivery) -> Box<InFlight> {
         let progress = self.progress_of(&delivery);
-        Box::new(InFlight { delivery, progress, kept: None })
+        Box::new(InFlight { delivery, progress, kept: None, unsure: None })
     }
 
     /// How far the message had come when it was delivered.
@@ -88,7 +91,11 @@ impl Pipeline {
         // What is rejected is claimed too, so that a duplicate makes no second letter.
         if let (Some(ledger), Some(identity)) = (&self.ledger, identity) {
             match ledger.claim(identity, flight.progress.turn(), &flight.delivery.message.body).await {
-                Ok(kept) => flight.kept = Some(kept),
+                Ok(Granted::Claimed(kept)) => flight.kept = Some(kept),
+                Ok(Granted::Unguarded(why)) => {
+                    flight.unsure = why.unsure;
+                    self.go_without(&flight, &why.error, format_args!("runs without protection, a duplicate would run too"));
+                }
                 Err(why) => return Box::pin(self.not_granted(flight, why)).await,
             }
         }
@@ -177,9 +184,17 @@ impl Pipeline {
         }
     }
 
-    /// Has the worker pause.
+    /// Tells that a message does without the store.
+    pub(crate) fn go_without(&self, flight: &InFlight, error: &StoreError, what: fmt::Arguments<'_>) {
+        if let Some(outage) = self.ledger.as_ref().and_then(Ledger::outage) {
+            outage.tell(flight.message_id(), format_args!("{what}: {error}"));
+        }
+        self.tell(flight, EventKind::Unguarded { error });
+    }
+
+    /// Has the worker pause, unless messages run all the same.
     pub(crate) fn store_failed(&self, error: &StoreError) {
-        if let Some(ledger) = &self.ledger {
+        if let Some(ledger) = self.ledger.as_ref().filter(|ledger| !ledger.runs_in_spite_of(error)) {
             self.store_down.send_replace(ledger.about(error.clone()).to_string());
         }
     }

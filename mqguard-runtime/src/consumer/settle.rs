@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Effects;
@@ -15,7 +16,7 @@ use crate::backoff::Pause;
 use crate::broker::{HeaderValue, Headers, Settlement};
 use crate::dead_letter::{BrokerDeath, Death, Reason, fit_copy, letter};
 use crate::event::EventKind;
-use crate::idempotency::{Settled, Step, StoreError};
+use crate::idempotency::{Kept, Ledger, Outage, RECORD_PATIENCE, Settled, Step, StoreError};
 use crate::retry::{LONGEST_DELAY, Next, Progress, copy, cut_text, decide, whole_millis};
 use crate::wire;
 
@@ -35,8 +36,8 @@ enum Recorded {
 
 impl Pipeline {
     /// `complete`, then the effects, then ack. Before `complete` a crash runs the handler again; after it the redelivery is a duplicate.
-    pub(crate) async fn succeed(&self, flight: Box<InFlight>, ran: Ran, elapsed: Duration, effects: Effects) {
-        match self.record(&flight, Step::Complete).await {
+    pub(crate) async fn succeed(&self, mut flight: Box<InFlight>, ran: Ran, elapsed: Duration, effects: Effects) {
+        match self.record(&mut flight, Step::Complete).await {
             Recorded::Yes => {}
             Recorded::Refused => return Box::pin(self.hand_back_later(flight, Duration::ZERO)).await,
             Recorded::Unknown => return self.give_back(flight),
@@ -74,7 +75,7 @@ impl Pipeline {
 
     /// The copy, confirmed; then `release`; then ack. A crash after the copy leaves two copies, of which the turns let one run; a crash
     /// before it leaves the delivery, which runs again.
-    async fn retry(&self, flight: Box<InFlight>, failure: Failure, delay: Duration, counted: bool) {
+    async fn retry(&self, mut flight: Box<InFlight>, failure: Failure, delay: Duration, counted: bool) {
         let next = flight.progress.next(counted);
         let mut message = copy::copy(&flight.delivery, &next);
         if !fit_copy(&mut message, self.broker.frame_max()) {
@@ -87,7 +88,7 @@ impl Pipeline {
             Err(GaveUp) if lost.is_cancelled() => return self.hand_back_later(flight, Duration::ZERO).await,
             Err(GaveUp) => return self.hand_back_now(flight).await,
         }
-        match self.record(&flight, Step::Release { next: next.turn() }).await {
+        match self.record(&mut flight, Step::Release { next: next.turn() }).await {
             Recorded::Yes => {
                 self.log_retry(&flight, &failure, delay, counted);
                 self.acknowledge(flight, EventKind::Retried { delay, counted, error: &failure.error });
@@ -111,14 +112,14 @@ impl Pipeline {
 
     /// `condemn`, then the letter. A crash in between leaves a record that owes the letter, and whoever comes next sends it without
     /// running the handler.
-    pub(crate) async fn die(&self, flight: Box<InFlight>, reason: Reason, error: ErrorText) {
+    pub(crate) async fn die(&self, mut flight: Box<InFlight>, reason: Reason, error: ErrorText) {
         if self.is_for_letters() {
             let failure = Failure { retry: crate::retry::Retry::Retryable, error };
             return self.keep_letter(flight, &failure).await;
         }
         let death = Death::new(&reason, error, self.broker.now());
         let lease = self.ledger.as_ref().map_or(Duration::ZERO, |ledger| ledger.spec().lease);
-        match self.record(&flight, Step::Condemn { error: death.to_record(), lease }).await {
+        match self.record(&mut flight, Step::Condemn { error: death.to_record(), lease }).await {
             Recorded::Yes => self.send_letter(flight, death).await,
             Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
             Recorded::Unknown => self.give_back(flight),
@@ -126,7 +127,7 @@ impl Pipeline {
     }
 
     /// The letter, confirmed; then `lettered`; then ack. A crash after the letter may make a second one.
-    pub(crate) async fn send_letter(&self, flight: Box<InFlight>, death: Death) {
+    pub(crate) async fn send_letter(&self, mut flight: Box<InFlight>, death: Death) {
         let message = letter(&flight.delivery, &flight.progress, &death, self.spec, self.broker.frame_max());
         let lost = flight.lost();
         let receipt = &flight.delivery.receipt;
@@ -136,7 +137,7 @@ impl Pipeline {
             Err(GaveUp) => return self.leave_letter(flight).await,
         }
         let reason = death.reason();
-        match self.record(&flight, Step::Lettered).await {
+        match self.record(&mut flight, Step::Lettered).await {
             Recorded::Yes => {
                 tracing::warn!(
                     queue = self.spec.queue,
@@ -215,11 +216,10 @@ impl Pipeline {
 
     /// Gives a claim back before its time, if the store answers.
     async fn let_go(&self, flight: &InFlight, step: Step) {
-        let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return };
-        match tokio::time::timeout(Duration::from_secs(1), ledger.settle(kept, &step)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(identity = %kept.hold().identity, "the claim ends with its lease: {error}"),
-            Err(_) => tracing::debug!(identity = %kept.hold().identity, "the claim ends with its lease: no answer in time"),
+        let hold = flight.kept.as_ref().map(Kept::hold).or(flight.unsure.as_ref());
+        let (Some(ledger), Some(hold)) = (&self.ledger, hold) else { return };
+        if let Err(error) = ledger.settle_within(Duration::from_secs(1), hold, &step).await {
+            tracing::debug!(identity = %hold.identity, "the claim ends with its lease: {error}");
         }
     }
 
@@ -241,12 +241,18 @@ impl Pipeline {
 
     /// Records a step, asking until the store answers: what happened has happened, also when the delivery is lost meanwhile, whose next
     /// copy is told apart by the record. Without a claim there is nothing to record.
-    async fn record(&self, flight: &InFlight, step: Step) -> Recorded {
-        let (Some(ledger), Some(kept)) = (&self.ledger, &flight.kept) else { return Recorded::Yes };
+    async fn record(&self, flight: &mut InFlight, step: Step) -> Recorded {
+        let Some(ledger) = &self.ledger else { return Recorded::Yes };
         let mut pause = Pause::reconnect();
-        let message_id = flight.message_id();
+        let began = Instant::now();
         loop {
-            match ledger.settle(kept, &step).await {
+            let Some(kept) = &flight.kept else {
+                // Boxed, like all that is rare.
+                Box::pin(self.record_unsure(ledger, flight, &step)).await;
+                return Recorded::Yes;
+            };
+            let message_id = flight.message_id();
+            match ledger.settle(kept.hold(), &step).await {
                 Ok(Settled::Applied) => return Recorded::Yes,
                 Ok(Settled::Refused) => {
                     let what = step_name(&step);
@@ -262,16 +268,37 @@ impl Pipeline {
                     tracing::error!(queue = self.spec.queue, message_id, "the {} is not recorded: {error}", step_name(&step));
                     return Recorded::Yes;
                 }
+                Err(error) if ledger.runs_in_spite_of(&error) && began.elapsed() >= RECORD_PATIENCE => {
+                    self.end_without_record(flight, &step, &error);
+                    return Recorded::Yes;
+                }
                 Err(error) => {
                     self.store_failed(&error);
                     tracing::warn!(queue = self.spec.queue, message_id, "the {} is not recorded yet: {error}", step_name(&step));
                 }
             }
-            tokio::select! {
-                () = tokio::time::sleep(pause.step()) => {}
-                () = self.stop.force.cancelled() => return Recorded::Unknown,
+            let longest = ledger.outage().map_or(Duration::MAX, |_| RECORD_PATIENCE.saturating_sub(began.elapsed()));
+            let pause = tokio::time::timeout(pause.step().min(longest), self.stop.force.cancelled());
+            if Box::pin(pause).await.is_ok() {
+                return Recorded::Unknown;
             }
         }
+    }
+
+    /// The store has been away for too long: what happened stands without a record. The claim ends with its lease.
+    fn end_without_record(&self, flight: &mut InFlight, step: &Step, error: &StoreError) {
+        if let Some(outage) = self.ledger.as_ref().and_then(Ledger::outage) {
+            outage.begin(error);
+        }
+        self.go_without(flight, error, format_args!("the {} is not recorded, a duplicate would run", step_name(step)));
+        flight.unsure = flight.kept.take().map(|kept| kept.hold().clone());
+    }
+
+    /// Whether a claim was made whose answer was lost is not known. If it was, it is ours to settle, and if not this changes nothing.
+    async fn record_unsure(&self, ledger: &Ledger, flight: &InFlight, step: &Step) {
+        let Some(hold) = flight.unsure.as_ref().filter(|_| !ledger.outage().is_some_and(Outage::is_on)) else { return };
+        let answer = ledger.settle_within(Duration::from_secs(1), hold, step).await;
+        tracing::debug!(identity = %hold.identity, "the {} of a run without protection: {answer:?}", step_name(step));
     }
 }
 
@@ -284,7 +311,7 @@ fn uneventful(kind: &EventKind<'_>) -> Option<&'static str> {
         EventKind::Stale => Some("stale: a later copy is waiting"),
         EventKind::Busy { .. } => Some("busy elsewhere: it comes again"),
         EventKind::Returned => Some("handed back"),
-        EventKind::Conflict | EventKind::Retried { .. } | EventKind::DeadLettered { .. } => None,
+        EventKind::Conflict | EventKind::Unguarded { .. } | EventKind::Retried { .. } | EventKind::DeadLettered { .. } => None,
     }
 }
 

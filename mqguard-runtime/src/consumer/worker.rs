@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ impl Worker {
             };
             match subscription {
                 Ok(subscription) => {
-                    self.set_status(Status::Consuming);
+                    self.set_status(self.consuming());
                     has_consumed = true;
                     let began = Instant::now();
                     self.consume(subscription).await;
@@ -99,7 +100,11 @@ impl Worker {
     async fn wait_for_store(&self, has_consumed: bool) -> Result<(), ConsumerError> {
         let Some(ledger) = &self.pipeline.ledger else { return Ok(()) };
         let mut pause = Pause::reconnect();
-        while let Err(error) = ledger.store().ping().await {
+        while let Err(error) = ledger.ping().await {
+            if let Some(outage) = ledger.outage().filter(|_| ledger.runs_in_spite_of(&error)) {
+                outage.begin(&error);
+                return Ok(());
+            }
             let error = ledger.about(error);
             if !error.is_passing(has_consumed) {
                 return Err(error);
@@ -107,13 +112,58 @@ impl Worker {
             self.set_status(Status::Paused { reason: error.to_string() });
             tokio::time::sleep(pause.step()).await;
         }
+        if let Some(outage) = ledger.outage() {
+            outage.end();
+        }
         Ok(())
+    }
+
+    /// With its store, or without.
+    fn consuming(&self) -> Status {
+        let ledger = self.pipeline.ledger.as_ref();
+        match ledger.and_then(|ledger| Some(ledger.about(ledger.outage()?.why()?))) {
+            Some(error) => Status::Degraded { reason: error.to_string() },
+            None => Status::Consuming,
+        }
+    }
+
+    /// Sees to it that going without the store ends when that is back.
+    async fn watch_for_outages(&self) -> Infallible {
+        let Some((ledger, outage)) = self.pipeline.ledger.as_ref().and_then(|ledger| Some((ledger, ledger.outage()?))) else {
+            return std::future::pending().await;
+        };
+        let mut pause = Pause::reconnect();
+        let mut was_back = Instant::now();
+        loop {
+            outage.begun().await;
+            self.set_status(self.consuming());
+            // A store that goes away again at once, or answers nothing but this, is not looked at over and over.
+            if was_back.elapsed() >= STEADY {
+                pause = Pause::reconnect();
+            }
+            let error = loop {
+                tokio::time::sleep(pause.step()).await;
+                match ledger.ping().await {
+                    Err(error) if ledger.runs_in_spite_of(&error) => {}
+                    answer => break answer.err(),
+                }
+            };
+            outage.end();
+            match error {
+                None => self.set_status(Status::Consuming),
+                Some(error) => self.pipeline.store_failed(&error),
+            }
+            was_back = Instant::now();
+        }
     }
 
     /// Consumes until the subscription ends. What still runs then is seen off beside whatever follows: a slow handler holds nothing up.
     async fn consume(&self, mut subscription: Box<dyn Subscription>) {
         let running = TaskTracker::new();
-        let end = self.take_deliveries(&mut subscription, &running).await;
+        let end = tokio::select! {
+            end = self.take_deliveries(&mut subscription, &running) => end,
+            never = self.watch_for_outages() => match never {},
+        };
         running.close();
         let last = match end {
             End::Lost(error) => {
@@ -171,13 +221,12 @@ impl Worker {
         match &status {
             Status::Starting | Status::Draining | Status::Stopped => tracing::debug!(queue, "{status}"),
             Status::Consuming => tracing::info!(queue, "{status}"),
-            Status::Reconnecting { .. } | Status::Paused { .. } => tracing::warn!(queue, "{status}"),
+            Status::Degraded { .. } | Status::Reconnecting { .. } | Status::Paused { .. } => tracing::warn!(queue, "{status}"),
             Status::Failed { .. } => tracing::error!(queue, "{status}"),
         }
     }
 }
 
-/// A password that is refused at start is a mistake; one that is refused later may be on its way to be changed.
 /// The next time that the store cannot answer.
 async fn next_trouble(store_down: &mut watch::Receiver<String>) -> String {
     // The sender is the pipeline's own, so it is there.

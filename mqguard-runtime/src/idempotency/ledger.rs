@@ -7,7 +7,8 @@ use super::contract::{Claim, ClaimRequest, Hold, Owner, Settled, Step, Store, St
 use super::fingerprint::Fingerprint;
 use super::identity::Identity;
 use super::keeper::{Kept, LeaseKeeper};
-use crate::consumer::{ConsumerError, IdempotentSpec, IdentityRule};
+use super::outage::{Outage, in_time, late};
+use crate::consumer::{ConsumerError, IdempotentSpec, IdentityRule, OnStoreDown};
 
 /// One consumer's view of its store: what the pipeline asks.
 pub(crate) struct Ledger {
@@ -15,6 +16,8 @@ pub(crate) struct Ledger {
     queue: &'static str,
     store: Arc<dyn Store>,
     keeper: Arc<LeaseKeeper>,
+    /// When messages run though the store is away.
+    outage: Option<Outage>,
 }
 
 /// Lapsed leases after which a message is condemned as a crash loop.
@@ -37,6 +40,20 @@ pub(crate) fn identity<'a>(
         return None;
     }
     Some(Identity::new(queue, key.unwrap_or_default(), id.unwrap_or_default()))
+}
+
+/// The right to run.
+#[derive(Debug)]
+pub(crate) enum Granted {
+    Claimed(Kept),
+    /// The store is away, and the message runs without a claim. One that was asked for may have been made.
+    Unguarded(Box<Unguarded>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Unguarded {
+    pub(crate) error: StoreError,
+    pub(crate) unsure: Option<Hold>,
 }
 
 /// Why a claim does not give the right to run, with what it takes to go on.
@@ -63,12 +80,24 @@ pub(crate) struct OwedLetter {
 
 impl Ledger {
     pub(crate) fn new(spec: IdempotentSpec, queue: &'static str, store: Arc<dyn Store>) -> Self {
-        let keeper = LeaseKeeper::start(Arc::clone(&store), spec.lease);
-        Self { spec, queue, store, keeper }
+        let keeper = LeaseKeeper::start(Arc::clone(&store), spec.lease, spec.on_store_down);
+        let outage = (spec.on_store_down == OnStoreDown::Run).then(|| Outage::new(queue));
+        Self { spec, queue, store, keeper, outage }
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+    /// There when messages run though the store is away.
+    pub(crate) fn outage(&self) -> Option<&Outage> {
+        self.outage.as_ref()
+    }
+
+    /// Whether messages run in spite of this error. A refusal, or a damaged record, is nothing that passes by itself.
+    pub(crate) fn runs_in_spite_of(&self, error: &StoreError) -> bool {
+        self.outage.is_some() && matches!(error, StoreError::Unavailable(_))
+    }
+
+    /// Whether the store can be reached and used.
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        if self.outage.is_some() { in_time(self.store.ping()).await } else { self.store.ping().await }
     }
 
     pub(crate) fn spec(&self) -> &IdempotentSpec {
@@ -85,24 +114,33 @@ impl Ledger {
         identity(&self.spec, self.queue, business_key, message_id)
     }
 
-    /// Asks for the right to run. An answer that is lost once is asked for again by the same owner, which the store recognises.
-    pub(crate) async fn claim(&self, identity: Identity, turn: Turn, body: &[u8]) -> Result<Kept, NotGranted> {
+    /// Asks for the right to run.
+    pub(crate) async fn claim(&self, identity: Identity, turn: Turn, body: &[u8]) -> Result<Granted, NotGranted> {
         // Different messages about one key are meant to be one.
         let fingerprint = if identity.message_id().is_empty() { Fingerprint(0) } else { Fingerprint::of(body) };
         let owner = Owner::random();
         let IdempotentSpec { lease, ttl, .. } = self.spec;
         let request = ClaimRequest { identity, turn, fingerprint, owner, lease, ttl, max_crashes: MAX_CRASHES };
-        let mut since = Instant::now();
-        let answer = match self.store.claim(&request).await {
-            Err(StoreError::Unavailable(_)) => {
-                since = Instant::now();
-                self.store.claim(&request).await
-            }
-            answer => answer,
+        let answer = match &self.outage {
+            None => self.ask(&request).await,
+            // Boxed, as it is rare.
+            Some(outage) => match outage.why() {
+                Some(error) => return Ok(unguarded(error, None)),
+                None => Box::pin(in_time(self.ask(&request))).await,
+            },
         };
-        let keep = || self.keeper.keep(Hold { identity: request.identity, owner, ttl }, since);
-        match answer.map_err(NotGranted::Failed)? {
-            Claim::Granted { .. } => Ok(keep()),
+        let hold = Hold { identity: request.identity, owner, ttl };
+        let (answer, since) = match (answer, &self.outage) {
+            (Ok(answer), _) => answer,
+            (Err(error @ StoreError::Unavailable(_)), Some(outage)) => {
+                outage.begin(&error);
+                return Ok(unguarded(error, Some(hold)));
+            }
+            (Err(error), _) => return Err(NotGranted::Failed(error)),
+        };
+        let keep = || self.keeper.keep(hold, since);
+        match answer {
+            Claim::Granted { .. } => Ok(Granted::Claimed(keep())),
             Claim::Letter { generation, error, crashes } => {
                 Err(NotGranted::Letter(keep(), OwedLetter { generation, error, crashes }))
             }
@@ -113,8 +151,33 @@ impl Ledger {
         }
     }
 
-    /// Records a step once; an error leaves open whether it was recorded.
-    pub(crate) async fn settle(&self, kept: &Kept, step: &Step) -> Result<Settled, StoreError> {
-        self.store.settle(kept.hold(), step).await
+    /// The answer to a claim, and when it was asked for. One that is lost is asked for again by the same owner, which the store
+    /// recognises.
+    async fn ask(&self, request: &ClaimRequest) -> Result<(Claim, Instant), StoreError> {
+        let mut since = Instant::now();
+        let answer = match self.store.claim(request).await {
+            Err(StoreError::Unavailable(_)) => {
+                since = Instant::now();
+                self.store.claim(request).await
+            }
+            answer => answer,
+        };
+        Ok((answer?, since))
     }
+
+    /// Records a step once; an error leaves open whether it was recorded.
+    pub(crate) async fn settle(&self, hold: &Hold, step: &Step) -> Result<Settled, StoreError> {
+        let answer = self.store.settle(hold, step);
+        // Boxed, as it is rare.
+        if self.outage.is_some() { Box::pin(in_time(answer)).await } else { answer.await }
+    }
+
+    /// The same, in this time.
+    pub(crate) async fn settle_within(&self, patience: Duration, hold: &Hold, step: &Step) -> Result<Settled, StoreError> {
+        tokio::time::timeout(patience, self.settle(hold, step)).await.unwrap_or_else(|_| Err(late(patience)))
+    }
+}
+
+fn unguarded(error: StoreError, unsure: Option<Hold>) -> Granted {
+    Granted::Unguarded(Box::new(Unguarded { error, unsure }))
 }

@@ -45,6 +45,7 @@ mod invalid_url;
 mod keeper;
 mod ledger;
 mod memory;
+mod outage;
 pub mod protocol;
 #[cfg(feature = "redis")]
 mod redis;
@@ -71,6 +72,7 @@ pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;
 #[cfg(feature = "testing")]
 pub(crate) use ledger::identity;
-pub(crate) use ledger::{Ledger, NotGranted, OwedLetter};
+pub(crate) use ledger::{Granted, Ledger, NotGranted, OwedLetter};
 pub use memory::MemoryStore;
+pub(crate) use outage::{Outage, RECORD_PATIENCE};
 pub use transaction::{Database, NotCommitted, Session, Transaction, Transactions};

@@ -149,6 +149,7 @@ fn name(kind: &EventKind<'_>) -> &'static str {
         EventKind::Busy { .. } => "busy",
         EventKind::Retried { .. } => "retried",
         EventKind::DeadLettered { .. } => "dead-lettered",
+        EventKind::Unguarded { .. } => "unguarded",
         EventKind::Returned => "returned",
     }
 }
