@@ -226,7 +226,7 @@ impl Extract for Tenant {
     }
 
     fn check(_states: &States) -> Result<(), MissingState> {
-        Err(MissingState("the tenant"))
+        Err(MissingState::State("the tenant"))
     }
 }
 
@@ -239,8 +239,8 @@ async fn with_tenant(_order: Order, _attempt: Attempt, _headers: Headers, _tenan
 #[test]
 fn what_a_function_takes_is_asked_for_before_the_start() {
     let states = States::default();
-    assert_eq!(with_state::missing(&states), [MissingState("u8"), MissingState("the tenant")]);
-    assert_eq!(with_tenant::missing(&states), [MissingState("the tenant")]);
+    assert_eq!(with_state::missing(&states), [MissingState::State("u8"), MissingState::State("the tenant")]);
+    assert_eq!(with_tenant::missing(&states), [MissingState::State("the tenant")]);
     assert_eq!(minimal::missing(&states), []);
 }
 

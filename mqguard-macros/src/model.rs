@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, Generics, Member, Path, Type, Visibility};
 
 use crate::diag::Place;
@@ -60,6 +60,8 @@ pub(crate) struct Idempotent {
     pub(crate) lease: Option<Duration>,
     pub(crate) missing_id: Option<MissingId>,
     pub(crate) mode: Option<Mode>,
+    /// Where that is said, if it is.
+    pub(crate) transactional: Option<Span>,
     pub(crate) on_store_down: Option<OnStoreDown>,
 }
 

@@ -25,8 +25,14 @@ pub use event::{Event, EventKind};
 pub use guard::{ConfigError, Error, Guard, Result, Running};
 pub use health::{Health, Status};
 pub use idempotency::MemoryStore;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use idempotency::Tx;
 pub use publish::{Draft, EncodeError, Publisher};
 pub use retry::{Backoff, FailedAttempt, LONGEST_DELAY, Retry, RetryAfter, RetryPolicy, RetryableError};
+
+/// The version of sqlx that [`Tx`] and the stores are of: a handler's queries need the same.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use sqlx;
 
 /// What the macros write. Not for use by hand: it changes without notice.
 #[doc(hidden)]

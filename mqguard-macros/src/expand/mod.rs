@@ -16,7 +16,7 @@ use crate::diag::{Place, Sink};
 use crate::model::{Consumer, Handler};
 use crate::parse::consumer::Args;
 use crate::parse::function::{Function, kind_of, name_of};
-use crate::validate::{attribute, classes, signature};
+use crate::validate::{attribute, classes, signature, transaction};
 use crate::{fallback, parse, root};
 
 /// What differs between the two attributes.
@@ -71,7 +71,7 @@ fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &m
     }
     let handler = signature::handler(&function, args.classify.get(), sink);
     match (consumer, handler) {
-        (Some(consumer), Some(handler)) if sink.is_empty() => (attribute.expand)(&consumer, &handler, &root),
+        (Some(consumer), Some(handler)) if transaction::agree(&consumer, &handler, sink) && sink.is_empty() => (attribute.expand)(&consumer, &handler, &root),
         _ => fallback::consumer(&function.sig.ident, Some(&function), &root),
     }
 }

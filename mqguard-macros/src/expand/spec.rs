@@ -139,6 +139,9 @@ fn idempotent(idempotent: &Idempotent, private: &TokenStream) -> TokenStream {
         Mode::Unique => quote!(mode: #private::Mode::Unique,),
         Mode::StateMachine => quote!(mode: #private::Mode::StateMachine,),
     }));
+    if idempotent.transactional.is_some() {
+        fields.extend(quote!(transactional: true,));
+    }
     fields.extend(idempotent.on_store_down.map(|rule| match rule {
         OnStoreDown::Wait => quote!(on_store_down: #private::OnStoreDown::Wait,),
         OnStoreDown::Run => quote!(on_store_down: #private::OnStoreDown::Run,),

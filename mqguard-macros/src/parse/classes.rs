@@ -101,7 +101,7 @@ fn retryable(attr: &Attribute, root: &mut Option<Path>, sink: &mut Sink) -> Opti
     let mut args = Args::default();
     each_entry(&keys::RETRYABLE, tokens, sink, |entry, sink| match entry.key.name {
         "after" => args.after.read(entry, sink, after),
-        "uncounted" => args.uncounted.read(entry, sink, flag),
+        "uncounted" => args.uncounted.read(entry, sink, value::flag),
         "inherit" => args.inherit.read(entry, sink, inherit),
         _ => args.root.read(entry, sink, |entry, sink| value::path(entry, "the path of mqguard", sink)),
     });
@@ -132,14 +132,6 @@ fn written(mut args: Args, sink: &mut Sink) -> Written {
     }
 }
 
-fn flag(entry: &Entry, sink: &mut Sink) -> Option<()> {
-    let name = entry.key.name;
-    match entry.value {
-        Value::Nothing => return Some(()),
-        _ => sink.error(entry.value_at(), format!("`{name}` has no value: write `{name}`")),
-    }
-    None
-}
 
 /// A field, or a duration as text.
 fn after(entry: &Entry, sink: &mut Sink) -> Option<After> {

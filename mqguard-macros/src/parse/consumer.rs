@@ -73,6 +73,7 @@ pub(crate) struct IdempotentArgs {
     pub(crate) lease: Slot<Duration>,
     pub(crate) missing_id: Slot<&'static str>,
     pub(crate) mode: Slot<&'static str>,
+    pub(crate) transactional: Slot<()>,
     pub(crate) on_store_down: Slot<&'static str>,
 }
 
@@ -181,6 +182,7 @@ fn idempotent(entry: &Entry, sink: &mut Sink) -> Option<IdempotentArgs> {
             args.missing_id.read(entry, sink, |entry, sink| value::word(entry, "rule", &["dead_letter", "run"], sink))
         }
         "mode" => args.mode.read(entry, sink, |entry, sink| value::word(entry, "mode", &["unique", "state_machine"], sink)),
+        "transactional" => args.transactional.read(entry, sink, value::flag),
         _ => args.on_store_down.read(entry, sink, |entry, sink| value::word(entry, "rule", &["wait", "run"], sink)),
     });
     Some(args)

@@ -193,6 +193,7 @@ pub(crate) static IDEMPOTENT: Level = Level {
         "lease": r#"lease = "30s""#,
         "missing_id": r#"missing_id = "dead_letter""#,
         "mode": r#"mode = "unique""#,
+        "transactional": "transactional",
         "on_store_down": r#"on_store_down = "wait""#,
     },
     hints: &[
@@ -200,6 +201,7 @@ pub(crate) static IDEMPOTENT: Level = Level {
         also(&["id", "field", "business_key"], "key", r#"key = "order_id""#),
         also(&["backend", "strategy"], "store", r#"store = "redis""#),
         also(&["lock", "lock_ttl"], "lease", r#"lease = "30s""#),
+        also(&["transaction", "tx", "atomic"], "transactional", "transactional"),
         also(&["on_outage", "on_unavailable", "store_down", "fail_open"], "on_store_down", r#"on_store_down = "run""#),
     ],
     related: &[&CONSUMER],

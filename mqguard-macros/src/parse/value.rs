@@ -246,3 +246,13 @@ pub(crate) fn list(entry: &Entry, sink: &mut Sink) -> Option<TokenStream> {
     }
     None
 }
+
+/// A key that stands by itself.
+pub(crate) fn flag(entry: &Entry, sink: &mut Sink) -> Option<()> {
+    let name = entry.key.name;
+    match entry.value {
+        Value::Nothing => return Some(()),
+        _ => sink.error(entry.value_at(), format!("`{name}` has no value: write `{name}`")),
+    }
+    None
+}

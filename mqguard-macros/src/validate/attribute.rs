@@ -5,6 +5,7 @@ use std::time::Duration;
 use proc_macro2::Span;
 
 use super::horizon::{LONGEST_DELAY, round_up};
+use super::transaction;
 use crate::diag::{Place, Sink};
 use crate::model::{
     Backoff, Binding, Consumer, DeadLetters, ExchangeKind, Fault, Idempotent, Identity, MissingId, Mode, OnStoreDown, Retry, Role,
@@ -283,6 +284,10 @@ fn idempotent(args: &IdempotentArgs, given: &Given<IdempotentArgs>, sink: &mut S
         let message = "the state machine is a table, which Redis has not: write `store = \"mysql\"`, \"postgres\" or \"sqlite\"";
         sink.error(mode.at, message);
     }
+    let transactional = args.transactional.get().map(|flag| flag.key);
+    if let Some(at) = transactional {
+        transaction::attribute(at, args, sink);
+    }
     Some(Idempotent {
         store: args.store.value().copied()?,
         key: args.key.get().map(|key| (key.value.clone(), key.at)),
@@ -292,9 +297,10 @@ fn idempotent(args: &IdempotentArgs, given: &Given<IdempotentArgs>, sink: &mut S
             _ => Identity::KeyAndMessageId,
         }),
         ttl: args.ttl.value().copied(),
-        lease: args.lease.value().copied(),
+        lease: args.lease.value().copied().or(transactional.map(|_| transaction::LEASE)),
         missing_id: args.missing_id.value().map(|rule| if *rule == "run" { MissingId::Run } else { MissingId::DeadLetter }),
         mode: args.mode.value().map(|mode| if *mode == "unique" { Mode::Unique } else { Mode::StateMachine }),
+        transactional,
         on_store_down: args.on_store_down.value().map(|rule| if *rule == "run" { OnStoreDown::Run } else { OnStoreDown::Wait }),
     })
 }
@@ -308,7 +314,7 @@ fn or_default<T: Copy>(slot: &Slot<T>, default: T) -> Option<T> {
 fn ttl_outlives_retries(args: &Args, policy: &Retry, idempotent: &Given<IdempotentArgs>, sink: &mut Sink) {
     let durations = (
         or_default(&idempotent.value.ttl, DEFAULT_TTL),
-        or_default(&idempotent.value.lease, DEFAULT_LEASE),
+        or_default(&idempotent.value.lease, if idempotent.value.transactional.is_given() { transaction::LEASE } else { DEFAULT_LEASE }),
         or_default(&args.timeout, DEFAULT_TIMEOUT),
     );
     let ((Some(ttl), Some(lease), Some(timeout)), Some(retry)) = (durations, args.retry.get()) else { return };

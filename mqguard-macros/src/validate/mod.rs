@@ -4,3 +4,4 @@ pub(crate) mod attribute;
 pub(crate) mod classes;
 mod horizon;
 pub(crate) mod signature;
+pub(crate) mod transaction;

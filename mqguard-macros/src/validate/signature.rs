@@ -212,7 +212,7 @@ fn extractor_is_owned(parameter: &PatType, sink: &mut Sink) {
 
 /// Whether the type is one of mqguard's own that come with a message.
 fn is_an_extractor(ty: &Type) -> bool {
-    const NAMES: [&str; 5] = ["State", "Context", "Headers", "Attempt", "Effects"];
+    const NAMES: [&str; 7] = ["State", "Publisher", "Context", "Headers", "Attempt", "Effects", "Tx"];
     let Type::Path(path) = ty else { return false };
     path.path.segments.last().is_some_and(|last| NAMES.iter().any(|name| last.ident == name))
 }

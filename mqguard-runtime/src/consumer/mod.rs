@@ -14,6 +14,7 @@ mod precheck;
 mod settle;
 mod spec;
 mod topology;
+mod transaction;
 mod worker;
 
 pub use context::{Attempt, Context, Effects, Origin};

@@ -18,7 +18,7 @@ use super::spec::{ConsumerSpec, FaultRule, MissingId, Role};
 use crate::broker::{Broker, Delivery};
 use crate::dead_letter::{Death, Reason};
 use crate::event::{Event, EventKind, Observers};
-use crate::idempotency::{Granted, Hold, Identity, Kept, Ledger, NotGranted, OwedLetter, StoreError};
+use crate::idempotency::{Granted, Hold, Identity, Kept, Ledger, NotGranted, OwedLetter, Session, StoreError};
 use crate::retry::{Progress, Retry};
 use crate::stop::Stop;
 
@@ -64,9 +64,9 @@ enum Work {
     Reject(Reason, ErrorText),
 }
 
-/// How a run ended.
-enum Ended {
-    Ran(Result<Ran, Failure>),
+/// Why a run did not end in success.
+pub(super) enum NotDone {
+    Failed(Failure),
     /// Another worker may have it now.
     LeaseLost,
     /// The grace period is over.
@@ -200,32 +200,41 @@ impl Pipeline {
     }
 
     async fn run(&self, flight: Box<InFlight>, prepared: Prepared) {
-        let cx = self.context(&flight);
+        if self.spec.idempotent.is_some_and(|spec| spec.transactional) {
+            return Box::pin(self.run_in_transaction(flight, prepared)).await;
+        }
+        let cx = self.context(&flight, None);
         let started = Instant::now();
         match self.run_handler(&flight, prepared, cx.clone()).await {
-            Ended::Ran(Ok(ran)) => self.succeed(flight, ran, started.elapsed(), cx.effects()).await,
-            Ended::Ran(Err(failure)) => Box::pin(self.fail(flight, failure)).await,
-            Ended::LeaseLost => {
+            Ok(ran) => self.succeed(flight, ran, started.elapsed(), cx.effects()).await,
+            Err(why) => Box::pin(self.not_done(flight, why)).await,
+        }
+    }
+
+    pub(super) async fn not_done(&self, flight: Box<InFlight>, why: NotDone) {
+        match why {
+            NotDone::Failed(failure) => self.fail(flight, failure).await,
+            NotDone::LeaseLost => {
                 let why = flight.kept.as_ref().map_or("", |kept| kept.why_lost());
                 tracing::warn!(
                     queue = self.spec.queue,
                     message_id = flight.message_id(),
                     "lease lost, {why}: the run is cancelled, the message comes again"
                 );
-                Box::pin(self.hand_back_later(flight, Duration::ZERO)).await;
+                self.hand_back_later(flight, Duration::ZERO).await;
             }
-            Ended::Aborted => {
+            NotDone::Aborted => {
                 tracing::warn!(
                     queue = self.spec.queue,
                     message_id = flight.message_id(),
                     "the grace period is over: the run is cancelled, the message handed back"
                 );
-                Box::pin(self.hand_back_now(flight)).await;
+                self.hand_back_now(flight).await;
             }
         }
     }
 
-    async fn run_handler(&self, flight: &InFlight, prepared: Prepared, cx: Context) -> Ended {
+    pub(super) async fn run_handler(&self, flight: &InFlight, prepared: Prepared, cx: Context) -> Result<Ran, NotDone> {
         let lost = async {
             match &flight.kept {
                 Some(kept) => kept.lost().cancelled().await,
@@ -237,24 +246,25 @@ impl Pipeline {
         let result = tokio::select! {
             biased;
             result = tokio::time::timeout(self.spec.timeout, run) => result,
-            () = lost => return Ended::LeaseLost,
-            () = self.stop.force.cancelled() => return Ended::Aborted,
+            () = lost => return Err(NotDone::LeaseLost),
+            () = self.stop.force.cancelled() => return Err(NotDone::Aborted),
         };
-        Ended::Ran(match result {
+        let outcome = match result {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => Err(self.panicked(panic.as_ref())),
             Err(_elapsed) => {
                 let text = format!("the handler did not end within {}", humantime::format_duration(self.spec.timeout));
                 Err(Failure::new(rule(self.spec.on_timeout), "timeout", text))
             }
-        })
+        };
+        outcome.map_err(NotDone::Failed)
     }
 
     fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
         Failure::new(rule(self.spec.on_panic), "panic", panic_text(panic))
     }
 
-    fn context(&self, flight: &InFlight) -> Context {
+    pub(super) fn context(&self, flight: &InFlight, session: Option<Session>) -> Context {
         let delivery = &flight.delivery;
         let origin = Origin::of(delivery, self.spec.queue);
         Context::new(
@@ -263,7 +273,7 @@ impl Pipeline {
             self.attempt(&flight.progress),
             delivery.redelivered,
             Arc::clone(&self.states),
-            None,
+            session,
         )
     }
 

@@ -42,6 +42,11 @@ impl Pipeline {
             Recorded::Refused => return Box::pin(self.hand_back_later(flight, Duration::ZERO)).await,
             Recorded::Unknown => return self.give_back(flight),
         }
+        self.done(flight, ran, elapsed, effects).await;
+    }
+
+    /// The success is recorded.
+    pub(super) async fn done(&self, flight: Box<InFlight>, ran: Ran, elapsed: Duration, effects: Effects) {
         self.run_effects(&flight, effects).await;
         let kind = if ran == Ran::Skipped { EventKind::Skipped } else { EventKind::Processed { elapsed } };
         self.acknowledge(flight, kind);
@@ -215,7 +220,7 @@ impl Pipeline {
     }
 
     /// Gives a claim back before its time, if the store answers.
-    async fn let_go(&self, flight: &InFlight, step: Step) {
+    pub(super) async fn let_go(&self, flight: &InFlight, step: Step) {
         let hold = flight.kept.as_ref().map(Kept::hold).or(flight.unsure.as_ref());
         let (Some(ledger), Some(hold)) = (&self.ledger, hold) else { return };
         if let Err(error) = ledger.settle_within(Duration::from_secs(1), hold, &step).await {

@@ -58,7 +58,16 @@ fn shared_queues(guard: &Guard, mistakes: &mut Vec<ConfigError>) {
 fn store(guard: &Guard, registered: &Registered) -> Option<String> {
     let spec = registered.spec.idempotent?;
     let name = spec.store;
-    match guard.stores.find(&spec).err()? {
+    let missing = match guard.stores.find(&spec) {
+        Ok(store) if spec.transactional && store.transactions().is_none() => {
+            return Some(format!(
+                "it is `transactional`, but the store `{name}` has no transactions: it takes a database (mysql, postgres or sqlite); call \
+                 `.store_url(\"postgres://...\")` on the guard"
+            ));
+        }
+        found => found.err()?,
+    };
+    match missing {
         NoStore::Unknown => {
             let variable = format!("MQGUARD_{}", name.to_uppercase());
             Some(format!(
@@ -73,7 +82,11 @@ fn store(guard: &Guard, registered: &Registered) -> Option<String> {
 }
 
 fn states(guard: &Guard, registered: &Registered) -> Vec<String> {
-    registered.handler.missing(&guard.states).iter().map(ToString::to_string).collect()
+    let transactional = registered.spec.idempotent.filter(|spec| spec.transactional);
+    let store = transactional.and_then(|spec| guard.stores.find(&spec).ok());
+    let transactions = store.and_then(|store| store.transactions());
+    let states = guard.states.with_database(transactions.map(|transactions| transactions.database()));
+    registered.handler.missing(&states).iter().map(ToString::to_string).collect()
 }
 
 fn queues(registered: &Registered) -> Option<String> {

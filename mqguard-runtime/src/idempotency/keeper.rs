@@ -9,14 +9,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::contract::{Hold, Settled, Step, Store, StoreError};
-use crate::consumer::OnStoreDown;
 
 /// Renews the leases of running handlers from a task of its own, so that a handler that is slow to yield does not lose its lease.
 pub(crate) struct LeaseKeeper {
     store: Arc<dyn Store>,
     lease: Duration,
-    /// Whether a run ends with a lease that could not be renewed.
-    on_store_down: OnStoreDown,
+    /// Whether a run goes on when its lease could not be renewed in time.
+    outlasts: bool,
     kept: Mutex<HashMap<u64, Entry>>,
     next: AtomicU64,
 }
@@ -58,8 +57,8 @@ impl Kept {
 
 impl LeaseKeeper {
     /// Starts the keeper; its task ends when the keeper is dropped.
-    pub(crate) fn start(store: Arc<dyn Store>, lease: Duration, on_store_down: OnStoreDown) -> Arc<Self> {
-        let keeper = Arc::new(Self { store, lease, on_store_down, kept: Mutex::default(), next: AtomicU64::new(0) });
+    pub(crate) fn start(store: Arc<dyn Store>, lease: Duration, outlasts: bool) -> Arc<Self> {
+        let keeper = Arc::new(Self { store, lease, outlasts, kept: Mutex::default(), next: AtomicU64::new(0) });
         tokio::spawn(renew_all(Arc::downgrade(&keeper)));
         keeper
     }
@@ -84,7 +83,7 @@ impl LeaseKeeper {
     /// When to look again: soon, or when a lease ends before. A run must not outlast its lease, somebody else may run then.
     fn next_look(&self) -> Instant {
         let soon = Instant::now() + self.tick();
-        if self.on_store_down == OnStoreDown::Run {
+        if self.outlasts {
             return soon;
         }
         let ends = self.lock().values().map(|entry| entry.since + self.lease).min();
@@ -105,8 +104,7 @@ impl LeaseKeeper {
         let (asked, ends) = (Instant::now(), entry.since + self.lease);
         // When the runtime was blocked until long after the end, only the store knows whether somebody took over.
         let is_late = asked.saturating_duration_since(ends) > self.tick();
-        let outlasts = self.on_store_down == OnStoreDown::Run;
-        let answer_by = if is_late || outlasts { asked + self.lease / 3 } else { ends.min(asked + self.lease / 3) };
+        let answer_by = if is_late || self.outlasts { asked + self.lease / 3 } else { ends.min(asked + self.lease / 3) };
         let step = Step::Renew { lease: self.lease };
         match tokio::time::timeout_at(answer_by, self.store.settle(&entry.lease.hold, &step)).await {
             Ok(Ok(Settled::Applied)) => {
@@ -118,7 +116,7 @@ impl LeaseKeeper {
             // No answer is no proof: the lease holds until its time is over.
             Ok(Err(_)) | Err(_) if Instant::now() < ends => {}
             // The run goes on without a lease. Whether another worker took over is told when the store is back.
-            Ok(Err(StoreError::Unavailable(_))) | Err(_) if outlasts => {
+            Ok(Err(StoreError::Unavailable(_))) | Err(_) if self.outlasts => {
                 tracing::debug!(identity = %entry.lease.hold.identity, "the lease is over and cannot be renewed; the run goes on");
             }
             Ok(Err(_)) | Err(_) => self.lose(id, &entry, "it could not be renewed in time"),

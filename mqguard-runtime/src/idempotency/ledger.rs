@@ -8,6 +8,7 @@ use super::fingerprint::Fingerprint;
 use super::identity::Identity;
 use super::keeper::{Kept, LeaseKeeper};
 use super::outage::{Outage, in_time, late};
+use super::transaction::{Transaction, Transactions};
 use crate::consumer::{ConsumerError, IdempotentSpec, IdentityRule, OnStoreDown};
 
 /// One consumer's view of its store: what the pipeline asks.
@@ -18,6 +19,8 @@ pub(crate) struct Ledger {
     keeper: Arc<LeaseKeeper>,
     /// When messages run though the store is away.
     outage: Option<Outage>,
+    /// Of a transactional consumer.
+    transactions: Option<Arc<dyn Transactions>>,
 }
 
 /// Lapsed leases after which a message is condemned as a crash loop.
@@ -80,9 +83,20 @@ pub(crate) struct OwedLetter {
 
 impl Ledger {
     pub(crate) fn new(spec: IdempotentSpec, queue: &'static str, store: Arc<dyn Store>) -> Self {
-        let keeper = LeaseKeeper::start(Arc::clone(&store), spec.lease, spec.on_store_down);
+        // What is written in a transaction is not committed under a lost lease: there is no need to cancel a run that may have one.
+        let outlasts = spec.on_store_down == OnStoreDown::Run || spec.transactional;
+        let keeper = LeaseKeeper::start(Arc::clone(&store), spec.lease, outlasts);
         let outage = (spec.on_store_down == OnStoreDown::Run).then(|| Outage::new(queue));
-        Self { spec, queue, store, keeper, outage }
+        let transactions = spec.transactional.then(|| store.transactions()).flatten();
+        Self { spec, queue, store, keeper, outage, transactions }
+    }
+
+    /// A transaction for the handler, if it is to have one.
+    pub(crate) async fn begin(&self) -> Result<Option<Box<dyn Transaction>>, StoreError> {
+        match &self.transactions {
+            Some(transactions) => transactions.begin().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// There when messages run though the store is away.
