@@ -41,12 +41,7 @@ enum PaymentError {
     Database(#[from] sqlx::Error),
 }
 
-#[consumer(
-    queue = "payments",
-    retry(max = 3, delay = "10ms"),
-    dlq = "dlq.payments",
-    idempotent(store = "sqlite", transactional)
-)]
+#[consumer(queue = "payments", retry(max = 3, delay = "10ms"), dlq = "dlq.payments", idempotent(store = "sqlite", transactional))]
 async fn pay(payment: Payment, mut tx: Tx<'_, Sqlite>, attempt: Attempt) -> Result<(), PaymentError> {
     sqlx::query("UPDATE account SET cents = cents + ? WHERE name = ?")
         .bind(payment.cents)

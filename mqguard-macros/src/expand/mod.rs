@@ -71,7 +71,9 @@ fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &m
     }
     let handler = signature::handler(&function, args.classify.get(), sink);
     match (consumer, handler) {
-        (Some(consumer), Some(handler)) if transaction::agree(&consumer, &handler, sink) && sink.is_empty() => (attribute.expand)(&consumer, &handler, &root),
+        (Some(consumer), Some(handler)) if transaction::agree(&consumer, &handler, sink) && sink.is_empty() => {
+            (attribute.expand)(&consumer, &handler, &root)
+        }
         _ => fallback::consumer(&function.sig.ident, Some(&function), &root),
     }
 }

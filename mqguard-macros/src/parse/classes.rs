@@ -132,7 +132,6 @@ fn written(mut args: Args, sink: &mut Sink) -> Written {
     }
 }
 
-
 /// A field, or a duration as text.
 fn after(entry: &Entry, sink: &mut Sink) -> Option<After> {
     match &entry.value {

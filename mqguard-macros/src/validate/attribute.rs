@@ -314,7 +314,10 @@ fn or_default<T: Copy>(slot: &Slot<T>, default: T) -> Option<T> {
 fn ttl_outlives_retries(args: &Args, policy: &Retry, idempotent: &Given<IdempotentArgs>, sink: &mut Sink) {
     let durations = (
         or_default(&idempotent.value.ttl, DEFAULT_TTL),
-        or_default(&idempotent.value.lease, if idempotent.value.transactional.is_given() { transaction::LEASE } else { DEFAULT_LEASE }),
+        or_default(
+            &idempotent.value.lease,
+            if idempotent.value.transactional.is_given() { transaction::LEASE } else { DEFAULT_LEASE },
+        ),
         or_default(&args.timeout, DEFAULT_TIMEOUT),
     );
     let ((Some(ttl), Some(lease), Some(timeout)), Some(retry)) = (durations, args.retry.get()) else { return };

@@ -24,7 +24,9 @@ pub(super) fn attribute(at: Span, args: &IdempotentArgs, sink: &mut Sink) {
         let name = store.value;
         sink.error(
             store.at,
-            format!("`transactional` needs a database, which `{name}` is not: write `store = \"postgres\"`, \"mysql\" or \"sqlite\""),
+            format!(
+                "`transactional` needs a database, which `{name}` is not: write `store = \"postgres\"`, \"mysql\" or \"sqlite\""
+            ),
         );
     }
     if let Some(rule) = args.on_store_down.get()
@@ -55,15 +57,20 @@ pub(crate) fn agree(consumer: &Consumer, handler: &Handler, sink: &mut Sink) -> 
             sink.error(at, message);
         }
         (None, Some((ty, named))) => {
-            let store = DATABASES.iter().find(|(_, database)| Some(*database) == named.as_deref()).map_or("postgres", |(store, _)| store);
-            let message = format!("a `Tx` comes with a transactional consumer: write `idempotent(store = \"{store}\", transactional)`");
+            let store =
+                DATABASES.iter().find(|(_, database)| Some(*database) == named.as_deref()).map_or("postgres", |(store, _)| store);
+            let message =
+                format!("a `Tx` comes with a transactional consumer: write `idempotent(store = \"{store}\", transactional)`");
             sink.error(Place::of_syntax(ty), message);
         }
         (Some((store, _)), Some((ty, named))) => {
             let is_known = DATABASES.iter().any(|(_, database)| Some(*database) == named.as_deref());
             let expected = database(store);
             if is_known && named.as_deref() != Some(expected) {
-                sink.error(Place::of_syntax(ty), format!("the store is `{store}`: write `Tx<'_, {expected}>`, or name the other store"));
+                sink.error(
+                    Place::of_syntax(ty),
+                    format!("the store is `{store}`: write `Tx<'_, {expected}>`, or name the other store"),
+                );
             }
             if let Some((second, _)) = taken.next() {
                 sink.error(Place::of_syntax(second), "a run has one transaction: take one `Tx`");

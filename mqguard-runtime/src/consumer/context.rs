@@ -66,7 +66,14 @@ impl Attempt {
 }
 
 impl Context {
-    pub(crate) fn new(message: Arc<Message>, origin: Origin, attempt: Attempt, redelivered: bool, states: Arc<States>, session: Option<Session>) -> Self {
+    pub(crate) fn new(
+        message: Arc<Message>,
+        origin: Origin,
+        attempt: Attempt,
+        redelivered: bool,
+        states: Arc<States>,
+        session: Option<Session>,
+    ) -> Self {
         Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Mutex::default(), session }))
     }
 
@@ -106,9 +113,9 @@ impl Context {
         Effects(Arc::clone(&self.0))
     }
 
-    /// Of the transaction of this run.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn session(&self) -> Option<Session> {
+    /// Where a parameter finds the transaction of this run; `None` when the consumer is not `transactional`.
+    #[must_use]
+    pub fn session(&self) -> Option<Session> {
         self.0.session.clone()
     }
 

@@ -68,8 +68,9 @@ impl States {
         states
     }
 
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn database(&self) -> Option<Database> {
+    /// The database in whose transactions the handler writes; `None` when the consumer is not `transactional`.
+    #[must_use]
+    pub fn database(&self) -> Option<Database> {
         self.get::<Own<Database>>().map(|own| own.0)
     }
 }

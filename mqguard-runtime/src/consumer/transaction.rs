@@ -62,7 +62,11 @@ impl Pipeline {
                 self.again(flight).await;
             }
             Err(NotCommitted::Unknown(error)) => {
-                tracing::warn!(queue = self.spec.queue, message_id, "whether it was committed is seen when the message comes again: {error}");
+                tracing::warn!(
+                    queue = self.spec.queue,
+                    message_id,
+                    "whether it was committed is seen when the message comes again: {error}"
+                );
                 self.store_failed(&error);
                 self.again(flight).await;
             }

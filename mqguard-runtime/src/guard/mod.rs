@@ -3,6 +3,7 @@
 mod builder;
 mod check;
 mod error;
+mod purge;
 mod running;
 mod stores;
 #[cfg(feature = "testing")]

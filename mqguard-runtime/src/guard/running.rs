@@ -6,6 +6,7 @@ use tokio::task::JoinHandle;
 
 use super::builder::{Guard, Registered};
 use super::error::{Error, Result};
+use super::purge::purge;
 use crate::broker::{Broker, BrokerError};
 use crate::consumer::{ConsumerError, ConsumerSpec, Courier, Pipeline, Worker};
 use crate::health::{Health, Status};
@@ -35,6 +36,7 @@ pub(super) fn start(guard: Guard) -> Running {
     let registered = std::mem::take(&mut guard.consumers);
     guard.states.provide(Publisher::new(Arc::clone(&guard.broker)));
     let states = Arc::new(std::mem::take(&mut guard.states));
+    let specs: Vec<_> = registered.iter().filter_map(|registered| registered.spec.idempotent).collect();
     let consumers = registered
         .into_iter()
         .map(|Registered { spec, handler }| {
@@ -57,6 +59,9 @@ pub(super) fn start(guard: Guard) -> Running {
             RunningConsumer { spec, status, worker: tokio::spawn(worker.run()) }
         })
         .collect();
+    for store in guard.stores.to_purge(specs.into_iter()) {
+        tokio::spawn(purge(store, stop.drain.clone()));
+    }
     tokio::spawn(end_grace(stop.clone(), guard.grace));
     Running { broker: guard.broker, consumers, stop }
 }

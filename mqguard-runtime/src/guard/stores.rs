@@ -83,6 +83,14 @@ impl Stores {
         }
     }
 
+    /// Those that `specs` name and that have to be purged, each once.
+    pub(super) fn to_purge(&self, specs: impl Iterator<Item = IdempotentSpec>) -> Vec<Arc<dyn Store>> {
+        let used: BTreeMap<(&str, bool), IdempotentSpec> =
+            specs.map(|spec| ((spec.store, spec.mode == Mode::Unique), spec)).collect();
+        let stores = used.values().filter_map(|spec| self.find(spec).ok());
+        stores.filter(|store| store.needs_purging()).map(Arc::clone).collect()
+    }
+
     /// Puts `wrap` before every store.
     #[cfg(feature = "testing")]
     pub(super) fn wrap(&mut self, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store>) {

@@ -39,8 +39,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Forgets what is past its time, where that does not happen by itself; how many records it was. The guard sees to it that this is
-    /// called every minute.
+    /// Whether what is past its time stays there until it is [purged](Self::purge).
+    fn needs_purging(&self) -> bool {
+        false
+    }
+
+    /// Removes what is past its time; how many records it was. A guard does so every minute, where it is needed.
     ///
     /// # Errors
     /// When the store cannot be asked; what is left is for the next time.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, ServerErrorKind, Value};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
+use super::super::backoff::Backoff;
 use super::super::batch::Backend;
 use super::super::contract::StoreError;
 use super::answer::{self, Answer};
@@ -18,35 +19,22 @@ use super::target::Target;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long the answers to a batch may take.
 const RESPONSE: Duration = Duration::from_secs(5);
-/// How long not to try again after the first failure to connect; doubles up to [`LONGEST_PAUSE`]. Meanwhile questions fail at once.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
 pub(super) struct Link {
     target: Target,
     open: Option<MultiplexedConnection>,
-    down: Option<Down>,
-}
-
-/// The last attempt to connect failed.
-struct Down {
-    why: StoreError,
-    pause: Duration,
-    until: Instant,
+    backoff: Backoff,
 }
 
 impl Link {
     pub(super) fn new(target: Target) -> Self {
-        Self { target, open: None, down: None }
+        Self { target, open: None, backoff: Backoff::default() }
     }
 
     async fn connection(&mut self) -> Result<MultiplexedConnection, StoreError> {
         if let Some(open) = &self.open {
             return Ok(open.clone());
         }
-        if let Some(down) = self.down.as_ref().filter(|down| Instant::now() < down.until) {
-            return Err(down.why.clone());
-        }
+        self.backoff.check()?;
         let opened = match timeout(CONNECT, connect(&self.target)).await {
             Ok(opened) => opened,
             Err(_) => {
@@ -56,12 +44,11 @@ impl Link {
         };
         match opened {
             Ok(connection) => {
-                self.down = None;
+                self.backoff.connected();
                 Ok(self.open.insert(connection).clone())
             }
             Err(why) => {
-                let pause = self.down.as_ref().map_or(FIRST_PAUSE, |down| (down.pause * 2).min(LONGEST_PAUSE));
-                self.down = Some(Down { why: why.clone(), pause, until: Instant::now() + pause });
+                self.backoff.failed(&why);
                 Err(why)
             }
         }

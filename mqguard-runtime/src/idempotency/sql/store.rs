@@ -109,6 +109,10 @@ impl<D: Dialect> Store for SqlStore<D> {
         D::warnings(&mut connection).await.map_err(|error| self.about(&error))
     }
 
+    fn needs_purging(&self) -> bool {
+        true
+    }
+
     async fn purge(&self) -> Result<u64, StoreError> {
         self.purge().await
     }
@@ -210,6 +214,10 @@ macro_rules! sql_store {
 
             async fn warnings(&self) -> Result<Vec<String>, StoreError> {
                 self.0.warnings().await
+            }
+
+            fn needs_purging(&self) -> bool {
+                true
             }
 
             async fn purge(&self) -> Result<u64, StoreError> {

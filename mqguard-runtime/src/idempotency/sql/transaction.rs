@@ -60,7 +60,8 @@ impl<DB: sqlx::Database> Extract for Tx<'_, DB> {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
         let failed = |why: &str| Failure::new(Retry::Fatal, "transaction", why);
         let session = cx.session().ok_or_else(|| failed("the consumer is not `transactional`"))?;
-        let slot: Arc<Slot<DB>> = session.0.downcast().map_err(|_| failed("the store is another database than this `Tx` is for"))?;
+        let slot: Arc<Slot<DB>> =
+            session.0.downcast().map_err(|_| failed("the store is another database than this `Tx` is for"))?;
         let locked = slot.try_lock_owned().map_err(|_| failed("the transaction is in use: take one `Tx` at a time"))?;
         let session = OwnedMutexGuard::try_map(locked, Option::as_mut).map_err(|_| failed("the transaction has ended"))?;
         Ok(Self { session, run: PhantomData })
@@ -177,7 +178,9 @@ impl<D: Dialect> Transaction for SqlTransaction<D> {
             return Err(NotCommitted::Rejected(Failure::new(Retry::Fatal, "transaction", why)));
         };
         let recorded = match hold {
-            Some(hold) => D::update(&mut transaction, self.place.mode, &[exchange::completion(hold)]).await.map(|done| done == [true]),
+            Some(hold) => {
+                D::update(&mut transaction, self.place.mode, &[exchange::completion(hold)]).await.map(|done| done == [true])
+            }
             // PostgreSQL answers the commit of a transaction in which something has failed by undoing it, in silence.
             None => D::script(&mut transaction, "SELECT 1").await.map(|()| true),
         };
@@ -198,7 +201,10 @@ impl<D: Dialect> Transaction for SqlTransaction<D> {
             // What the server itself answers is an answer: a constraint that is checked at the end, a conflict.
             Ok(Err(error @ sqlx::Error::Database(_))) if fault::<D>(&error) != Fault::Lost => Err(self.undone(&error)),
             Ok(Err(error)) => Err(NotCommitted::Unknown(failure::of::<D>(&error, &place))),
-            Err(_) => Err(NotCommitted::Unknown(StoreError::Unavailable(format!("{} at {place}: the commit was not answered", D::NAME)))),
+            Err(_) => Err(NotCommitted::Unknown(StoreError::Unavailable(format!(
+                "{} at {place}: the commit was not answered",
+                D::NAME
+            )))),
         }
     }
 
