@@ -53,6 +53,9 @@ mod raw_identifiers;
 mod shadowed_names;
 #[path = "ui/pass/still_a_function.rs"]
 mod still_a_function;
+#[cfg(all(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[path = "ui/pass/transactional.rs"]
+mod transactional;
 #[path = "ui/pass/visibility_and_docs.rs"]
 mod visibility_and_docs;
 
@@ -82,6 +85,8 @@ fn accepted() {
     raw_identifiers::main();
     shadowed_names::main();
     still_a_function::main();
+    #[cfg(all(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    transactional::main();
     visibility_and_docs::main();
 }
 

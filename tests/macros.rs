@@ -84,6 +84,7 @@ fn the_usual_keys() {
             lease: secs(30),
             missing_id: MissingId::DeadLetter,
             mode: Mode::Unique,
+            transactional: false,
             on_store_down: OnStoreDown::Wait,
         }),
         ..default_spec("process_order", "order.process")
@@ -150,6 +151,7 @@ fn all_keys() {
             lease: secs(60),
             missing_id: MissingId::Run,
             mode: Mode::StateMachine,
+            transactional: false,
             on_store_down: OnStoreDown::Run,
         }),
         prefetch: 100,

@@ -1,8 +1,8 @@
 //! What the compiler says of every mistake.
 //!
 //! After a change of a message: `TRYBUILD=overwrite cargo test --test ui`, then read what changed as a user would.
-// How the compiler calls a type depends on which crates are there: without lapin some names are shorter.
-#![cfg(feature = "rabbitmq")]
+// What the compiler says of a type depends on which features are there.
+#![cfg(all(feature = "rabbitmq", feature = "mysql", feature = "postgres", feature = "sqlite"))]
 
 #[test]
 fn diagnostics() {

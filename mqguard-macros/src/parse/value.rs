@@ -249,10 +249,10 @@ pub(crate) fn list(entry: &Entry, sink: &mut Sink) -> Option<TokenStream> {
 
 /// A key that stands by itself.
 pub(crate) fn flag(entry: &Entry, sink: &mut Sink) -> Option<()> {
-    let name = entry.key.name;
-    match entry.value {
-        Value::Nothing => return Some(()),
-        _ => sink.error(entry.value_at(), format!("`{name}` has no value: write `{name}`")),
+    if !matches!(entry.value, Value::Nothing) {
+        let name = entry.key.name;
+        sink.error(entry.value_at(), format!("`{name}` has no value: write `{name}`"));
     }
-    None
+    // What was meant is clear, and nothing else need be said of it.
+    Some(())
 }

@@ -82,7 +82,11 @@ pub(crate) fn agree(consumer: &Consumer, handler: &Handler, sink: &mut Sink) -> 
 
 /// Of a `Tx`, the name of its database; empty when there is none to see.
 fn transaction(ty: &Type) -> Option<Option<String>> {
-    let Type::Path(path) = ty else { return None };
+    let path = match ty {
+        Type::Path(path) => path,
+        Type::Reference(reference) => return transaction(&reference.elem),
+        _ => return None,
+    };
     let last = path.path.segments.last().filter(|last| last.ident == "Tx")?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Some(None) };
     let database = arguments.args.iter().find_map(|argument| match argument {

@@ -17,7 +17,7 @@ use crate::retry::Retry;
 #[diagnostic::on_unimplemented(
     message = "a consumer cannot take a `{Self}`",
     label = "not something that comes with a message",
-    note = "the message is the first parameter; the others are `State<T>`, `Publisher`, `Context`, `Headers`, `Attempt`, `Effects`, or a type that implements `Extract`"
+    note = "the message is the first parameter; the others are `State<T>`, `Publisher`, `Context`, `Headers`, `Attempt`, `Effects`, `Tx<'_, DB>`, or a type that implements `Extract`"
 )]
 pub trait Extract: Sized + Send {
     /// Takes the value for one delivery.
