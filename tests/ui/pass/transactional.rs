@@ -1,4 +1,5 @@
 #![deny(warnings)]
+#![allow(unused_qualifications)]
 
 use super::shop;
 
