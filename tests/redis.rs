@@ -18,6 +18,10 @@ mod records;
 mod server;
 #[path = "redis/stored.rs"]
 mod stored;
+#[path = "redis/unguarded.rs"]
+mod unguarded;
+#[path = "redis/warnings.rs"]
+mod warnings;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -127,25 +127,6 @@ async fn a_ping_uses_the_store_and_leaves_nothing() {
 
 #[tokio::test]
 #[ignore = "needs Redis: cargo xtask test"]
-async fn an_eviction_policy_is_warned_of() {
-    let server = Server::start();
-    let (store, mut client) = (store(&server.url()), server.client());
-    assert_eq!(store.warnings().await, Ok(Vec::new()));
-    client.run("CONFIG SET maxmemory-policy volatile-lru");
-    let warnings = store.warnings().await.expect("an answer");
-    assert!(
-        matches!(&warnings[..], [one] if one.contains("volatile-lru") && one.contains("No limit is set now")),
-        "{warnings:?}"
-    );
-    client.run("CONFIG SET maxmemory 100mb");
-    client.run("CONFIG SET maxmemory-policy allkeys-random");
-    let warnings = store.warnings().await.expect("an answer");
-    assert!(matches!(&warnings[..], [one] if one.contains("allkeys-random") && one.contains("104857600")), "{warnings:?}");
-    assert!(warnings[0].contains("maxmemory-policy noeviction"), "the cure: {warnings:?}");
-}
-
-#[tokio::test]
-#[ignore = "needs Redis: cargo xtask test"]
 async fn the_database_of_the_url_is_used() {
     let server = Server::start();
     let mut client = server.client();

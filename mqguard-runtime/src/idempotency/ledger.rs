@@ -111,7 +111,17 @@ impl Ledger {
 
     /// Whether the store can be reached and used.
     pub(crate) async fn ping(&self) -> Result<(), StoreError> {
-        if self.outage.is_some() { in_time(self.store.ping()).await } else { self.store.ping().await }
+        if self.outage.is_none() {
+            return self.store.ping().await;
+        }
+        let twice = async {
+            match self.store.ping().await {
+                // As a claim is asked for again: one answer that is lost is no outage.
+                Err(StoreError::Unavailable(_)) => self.store.ping().await,
+                answer => answer,
+            }
+        };
+        in_time(twice).await
     }
 
     pub(crate) fn spec(&self) -> &IdempotentSpec {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::known::Name;
 use super::violation::Invariant;
 use super::world::{Book, World, id_of};
-use crate::consumer::ConsumerSpec;
+use crate::consumer::{ConsumerSpec, OnStoreDown};
 use crate::wire;
 
 /// What does not hold, of all that was seen. What has not ended, for the world is not at rest, is not called lost.
@@ -22,18 +22,18 @@ pub(super) fn judge(world: &World, faults: u32, is_at_rest: bool) -> Vec<(Invari
 /// Each published message ends once.
 fn ends(world: &World, book: &Book) -> Vec<(Invariant, String)> {
     let judge = |(name, ids): (&Name, &HashSet<String>)| {
-        let (queue, has_record) = match name {
-            Name::Identity(identity) => (identity.consumer(), true),
-            Name::Message(queue, _) => (*queue, false),
+        let (queue, identity) = match name {
+            Name::Identity(identity) => (identity.consumer(), Some(identity)),
+            Name::Message(queue, _) => (*queue, None),
         };
         let spec = world.known.of_queue(queue)?;
-        let succeeded = match name {
-            Name::Identity(identity) => book.witness.is_complete(identity),
-            Name::Message(..) => book
-                .acks
-                .iter()
-                .any(|(of, id, event)| of == queue && ids.contains(id) && matches!(event, Some("processed" | "skipped"))),
+        // A consumer that does without its store may leave no record of a success.
+        let has_record = identity.is_some() && spec.idempotent.is_some_and(|spec| spec.on_store_down == OnStoreDown::Wait);
+        let is_acked = || {
+            let is_success = |event: &Option<&str>| matches!(event, Some("processed" | "skipped"));
+            book.acks.iter().any(|(of, id, event)| of == queue && ids.contains(id) && is_success(event))
         };
+        let succeeded = identity.is_some_and(|identity| book.witness.is_complete(identity)) || (!has_record && is_acked());
         match (succeeded, has_letter(world, book, spec, ids)) {
             (false, false) => Some((Invariant::NothingLost, format!("`{name}` has neither succeeded nor left a dead letter"))),
             // Without a record, a message that is delivered twice may end in both.

@@ -1,12 +1,14 @@
 //! Records on a Redis server.
 
 mod answer;
+mod durability;
 mod entry;
 mod error;
 mod eviction;
 mod link;
 mod script;
 mod target;
+mod warnings;
 
 use std::fmt;
 
@@ -25,7 +27,7 @@ use super::invalid_url::InvalidUrl;
 ///
 /// A record is the string `mq:dedup:` + md5 of the identity, which always has an expiry. What concurrent callers ask is one atomic
 /// script, at most some hundred questions of it, over one connection. The server must not evict records (`maxmemory-policy
-/// noeviction`): [`warnings`](Store::warnings) tells when it can. It must be one server, with or without replicas, not a Redis
+/// noeviction`), and should keep them over a restart and a failover: [`warnings`](Store::warnings) tells when it may not. It must be one server, with or without replicas, not a Redis
 /// Cluster.
 ///
 /// A record tells owner, state, for how many milliseconds it is kept and leased since it was written, turn, crashes, the body's fingerprint (and the letter
@@ -84,16 +86,6 @@ impl Store for RedisStore {
     }
 
     async fn warnings(&self) -> Result<Vec<String>, StoreError> {
-        let server = self.target.to_string();
-        match self.batcher.ask(Call::Config("maxmemory*")).await {
-            Ok(Answer::Other(value)) => Ok(eviction::warning(&server, &value)?.into_iter().collect()),
-            Ok(other) => Err(unexpected(&other)),
-            Err(StoreError::Refused(why)) => {
-                // Unless it is the login that was refused.
-                self.ping().await?;
-                Ok(vec![eviction::unknown(&server, &why)])
-            }
-            Err(why) => Err(why),
-        }
+        warnings::of(self).await
     }
 }

@@ -40,8 +40,8 @@ pub(super) enum Call {
     Record(Entry),
     /// Whether the scripts can be run, tried out on this key.
     Ping(String),
-    /// `CONFIG GET` of what matches.
-    Config(&'static str),
+    /// A command of these words.
+    Plain(&'static [&'static str]),
 }
 
 impl Call {
@@ -53,7 +53,7 @@ impl Call {
     pub(super) fn entry(&self) -> Option<&Entry> {
         match self {
             Self::Record(entry) => Some(entry),
-            Self::Ping(_) | Self::Config(_) => None,
+            Self::Ping(_) | Self::Plain(_) => None,
         }
     }
 
@@ -67,7 +67,7 @@ impl Call {
         match self {
             Self::Record(entry) => entry.is_claim().then_some(Request::FirstClaim(entry)),
             Self::Ping(key) => Some(Request::Ping(key)),
-            Self::Config(pattern) => Some(Request::Config(pattern)),
+            Self::Plain(words) => Some(Request::Plain(words)),
         }
     }
 }
@@ -82,7 +82,7 @@ pub(super) enum Request<'a> {
     /// See [`Call`].
     Ping(&'a str),
     /// See [`Call`].
-    Config(&'static str),
+    Plain(&'static [&'static str]),
 }
 
 impl Request<'_> {
@@ -113,9 +113,9 @@ impl Request<'_> {
                 PING.run(&mut command, whole).arg(1).arg(*key);
                 command
             }
-            Self::Config(pattern) => {
+            Self::Plain(words) => {
                 let mut command = Cmd::new();
-                command.arg("CONFIG").arg("GET").arg(*pattern);
+                command.arg(*words);
                 command
             }
         }
@@ -131,7 +131,7 @@ impl Request<'_> {
             Self::FirstClaim(entry) => entry.shown_key(),
             Self::Batch(_) => "a batch".to_owned(),
             Self::Ping(key) => (*key).to_owned(),
-            Self::Config(pattern) => (*pattern).to_owned(),
+            Self::Plain(words) => words.join(" "),
         }
     }
 
