@@ -54,8 +54,9 @@ impl Dialect for Postgres {
             "55P03" => Fault::Locked,
             "25006" | "57P01" | "57P02" | "57P03" => Fault::Lost,
             code => match &code[..code.len().min(2)] {
-                "22" | "23" => Fault::Row,
-                "28" | "3D" | "3F" | "42" => Fault::Refused,
+                // Cardinality, data, constraints, an aborted transaction, triggers and functions, views.
+                "21" | "22" | "23" | "25" | "2F" | "38" | "39" | "44" | "P0" => Fault::Row,
+                "0A" | "0L" | "0P" | "28" | "3D" | "3F" | "42" => Fault::Refused,
                 _ => Fault::Unavailable,
             },
         }
