@@ -100,7 +100,7 @@ async fn a_migration_that_takes_long_is_waited_for(kind: Kind) {
         Kind::Postgres => {
             other.must("SELECT pg_advisory_lock(x'006d717567617264'::bigint), pg_advisory_lock(x'006d716775617264'::bigint)").await;
         }
-        Kind::Sqlite => drop(other.must("BEGIN IMMEDIATE").await),
+        Kind::Sqlite => drop(other.must("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE").await),
     }
     let records = Arc::new(lab.records());
     let migrating = {

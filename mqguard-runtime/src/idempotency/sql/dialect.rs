@@ -16,7 +16,7 @@ pub(super) fn table(mode: Mode) -> &'static str {
     }
 }
 
-/// What the databases do differently. Each statement is a transaction of its own.
+/// What the databases do differently.
 pub(super) trait Dialect: Send + Sync + 'static {
     /// A session with the database.
     type Connection: sqlx::Connection + Send;
@@ -27,6 +27,9 @@ pub(super) trait Dialect: Send + Sync + 'static {
     const NAME: &'static str;
     /// The migrations, the first of which makes version 1.
     const MIGRATIONS: &'static [&'static str];
+    /// Whether what is written between [`begin`](Self::begin) and [`commit`](Self::commit) is one transaction, in which nobody else
+    /// writes. Elsewhere each statement is one of its own, and locks rows.
+    const ONE_TRANSACTION: bool = false;
 
     fn options(url: &str) -> Result<Self::Options, InvalidUrl>;
 
@@ -48,7 +51,13 @@ pub(super) trait Dialect: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    fn rollback(_: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send {
+    /// The database may have done so by itself.
+    fn rollback(_: &mut Self::Connection) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Whether to wait for the locks of others from now on (about a second), as it is at first.
+    fn wait_for_locks(_: &mut Self::Connection, _wait: bool) -> impl Future<Output = sqlx::Result<()>> + Send {
         async { Ok(()) }
     }
 
@@ -112,4 +121,11 @@ pub(super) enum Fault {
     Refused,
     /// Something is wrong with one of the rows.
     Row,
+}
+
+impl Fault {
+    /// Whether the next statement finds the session as this one did.
+    pub(super) fn leaves_the_session_usable(self) -> bool {
+        matches!(self, Self::Again | Self::Locked | Self::Row)
+    }
 }
