@@ -280,7 +280,6 @@ impl Records {
     }
 }
 
-
 #[async_trait::async_trait]
 impl Store for Records {
     async fn claim(&self, request: &ClaimRequest) -> Result<mqguard::idempotency::Claim, StoreError> {

@@ -29,9 +29,14 @@ fn is_unavailable<T>(answer: &Result<T, StoreError>) -> bool {
 
 /// Locks the rows of these messages until it is committed.
 async fn lock(session: &mut crate::session::Session, ids: &str) {
+    if matches!(session, crate::session::Session::MariaDb(_)) {
+        // Otherwise the rows between them are locked too.
+        session.must("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await;
+    }
     session.must("BEGIN").await;
     let sql = format!("SELECT CAST(1 AS SIGNED) FROM mq_consume_record WHERE {KEY} AND msg_id IN ({ids}) FOR UPDATE");
-    let sql = if matches!(session, crate::session::Session::Postgres(_)) { sql.replace("CAST(1 AS SIGNED)", "1::bigint") } else { sql };
+    let sql =
+        if matches!(session, crate::session::Session::Postgres(_)) { sql.replace("CAST(1 AS SIGNED)", "1::bigint") } else { sql };
     assert!(!session.numbers(&sql).await.is_empty());
 }
 

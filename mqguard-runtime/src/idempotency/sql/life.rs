@@ -13,7 +13,7 @@ use super::failure::fault;
 pub(super) const ENDED: &str = "(status = 'success' OR (status = 'failed' AND lettered))";
 
 /// How many rows are deleted at once: few, so that nobody waits for them.
-const BATCH: u32 = 500;
+const BATCH: u32 = 100;
 /// The pause after each batch, as a multiple of the time that it took.
 const REST: u32 = 4;
 /// How long the deletion of a batch may take.

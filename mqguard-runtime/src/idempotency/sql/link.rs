@@ -151,7 +151,11 @@ impl<D: Dialect> Link<D> {
             if open.is_empty() {
                 break;
             }
-            if pass == 1 { self.wait_for_locks(false).await } else { sleep(LOOK_AGAIN).await }
+            if pass == 1 {
+                self.wait_for_locks(false).await
+            } else {
+                sleep(LOOK_AGAIN).await
+            }
             for nth in open {
                 self.ask_one(exchange, nth, pass == PASSES, end).await;
             }

@@ -15,7 +15,11 @@ pub(super) async fn run_missing<D: Dialect>(connection: &mut D::Connection) -> s
 }
 
 /// Whether the tables have to be migrated to be those that this code knows. An error when they must not, or cannot.
-pub(super) async fn is_old<D: Dialect>(connection: &mut D::Connection, may_migrate: bool, place: &str) -> Result<bool, StoreError> {
+pub(super) async fn is_old<D: Dialect>(
+    connection: &mut D::Connection,
+    may_migrate: bool,
+    place: &str,
+) -> Result<bool, StoreError> {
     let known = D::MIGRATIONS.len();
     let found = D::version(connection).await.map_err(|error| failure::of::<D>(&error, place))?;
     let found = usize::try_from(found).unwrap_or_default();

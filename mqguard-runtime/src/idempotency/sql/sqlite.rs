@@ -40,7 +40,9 @@ impl Dialect for Sqlite {
         }
         // Each session would have a database of its own, which ends with it.
         let file = options.get_filename().to_string_lossy();
-        if file.is_empty() || [":memory:", "sqlx-in-memory", "mode=memory"].iter().any(|memory| file.contains(memory) || url.contains(memory)) {
+        if file.is_empty()
+            || [":memory:", "sqlx-in-memory", "mode=memory"].iter().any(|memory| file.contains(memory) || url.contains(memory))
+        {
             return Err(InvalidUrl(
                 "a database in memory ends with its session: name a file, as sqlite:records.db, or use memory://".into(),
             ));
