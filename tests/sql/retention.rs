@@ -55,21 +55,21 @@ async fn only_what_has_ended_and_is_past_its_time_is_deleted(kind: Kind) {
     }
 }
 
-/// Rows of messages that were processed long ago.
+/// Rows of messages that were processed long ago. Their ids rise with time, as those that the publisher makes.
 async fn insert_done(kind: Kind, dba: &mut Session, table: &str, from: u64, count: u64) {
     let to = from + count - 1;
     let columns = "consumer, business_key, msg_id, status, owner, body, revision, kept_until, created_at, updated_at";
     let values = format!("'success', '0123456789abcdef0123456789abcdef', 7, 1, {past}, {past}, {past}", past = kind.time(-3_600));
     let sql = match kind {
         Kind::MariaDb => {
-            format!("INSERT INTO {table} ({columns}) SELECT 'order.process', '42', MD5(seq), {values} FROM seq_{from}_to_{to}")
+            format!("INSERT INTO {table} ({columns}) SELECT 'order.process', '42', LPAD(seq, 12, '0'), {values} FROM seq_{from}_to_{to}")
         }
         Kind::Postgres => format!(
-            "INSERT INTO {table} ({columns}) SELECT 'order.process', '42', md5(seq::text), {values} FROM generate_series({from}, {to}) seq"
+            "INSERT INTO {table} ({columns}) SELECT 'order.process', '42', lpad(seq::text, 12, '0'), {values} FROM generate_series({from}, {to}) seq"
         ),
         Kind::Sqlite => format!(
             "INSERT INTO {table} ({columns}) WITH RECURSIVE s(seq) AS (VALUES ({from}) UNION ALL SELECT seq + 1 FROM s WHERE seq < {to})
-             SELECT 'order.process', '42', hex((seq * 2654435761) % 4294967296) || seq, {values} FROM s"
+             SELECT 'order.process', '42', printf('%012d', seq), {values} FROM s"
         ),
     };
     assert_eq!(dba.must(&sql).await, count);
