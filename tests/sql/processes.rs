@@ -14,6 +14,7 @@ on_each! {
     each_message_is_granted_once_to_many_processes,
     each_lapsed_message_is_taken_over_once_by_many_processes,
     statements_in_different_orders_do_not_fail,
+    a_renewal_and_a_takeover_exclude_each_other,
     what_was_done_is_told_though_others_were_faster_at_some_of_it,
 }
 
@@ -148,6 +149,35 @@ async fn statements_in_different_orders_do_not_fail(kind: Kind) {
         done.expect("no panic");
     }
     eprintln!("{kind:?}: {:?}", begun.elapsed());
+}
+
+/// Of a lapsed lease: it is the owner's until somebody else has claimed.
+async fn a_renewal_and_a_takeover_exclude_each_other(kind: Kind) {
+    let lab = Lab::new(kind).await;
+    let (store, other) = (lab.ready().await, lab.ready().await);
+    let rounds = if kind == Kind::Sqlite { 10 } else { 80 };
+    let mut taken = 0;
+    for round in 0..rounds {
+        let mut claims: Vec<_> = (0..20).map(|nth| request(&format!("{round} {nth}"))).collect();
+        claims.iter_mut().for_each(|claim| claim.lease = Duration::from_millis(1));
+        assert!(claim_all(&store, &claims).await.iter().all(|answer| *answer == GRANTED));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let hers: Vec<_> = claims.iter().map(|claim| ClaimRequest { lease: LEASE, ..by_another(claim) }).collect();
+        // Hers takes some statements more.
+        let a_little_later = async {
+            tokio::time::sleep(Duration::from_micros(200 * (round % 20))).await;
+            settle_all(&store, &claims, &Step::Renew { lease: LEASE }).await
+        };
+        let (renewed, claimed) = tokio::join!(a_little_later, claim_all(&other, &hers));
+        for answers in renewed.iter().zip(&claimed) {
+            match answers {
+                (Ok(Settled::Applied), Ok(Claim::Busy { .. })) => {}
+                (Ok(Settled::Refused), Ok(Claim::Granted { crashes: 1 })) => taken += 1,
+                _ => panic!("round {round}: {answers:?}"),
+            }
+        }
+    }
+    eprintln!("{kind:?}: {taken} of {} were taken over", rounds * 20);
 }
 
 /// One message after the other is released and claimed again in one batch, in which there are others that another process takes over:
