@@ -71,6 +71,23 @@ impl Call {
 struct Group {
     key: Key,
     calls: Vec<usize>,
+    /// What may have been written for it already.
+    perhaps: Option<Perhaps>,
+}
+
+/// How the row looks if the last write of a group was done, where the database could not tell, and what the answers are then.
+struct Perhaps {
+    revision: i64,
+    status: &'static str,
+    owner: Option<String>,
+    answers: Vec<Answer>,
+}
+
+impl Perhaps {
+    /// Nobody else writes with the token of an owner.
+    fn is(&self, row: &Row) -> bool {
+        row.revision == self.revision && row.status == self.status && row.owner == self.owner
+    }
 }
 
 /// How a group is answered, if what it changes can be written.
@@ -85,6 +102,7 @@ enum Write {
     Update { was_status: String, was_owner: Option<String>, was_revision: Option<i64>, anew: bool, values: Values },
 }
 
+/// Questions, and the answers that are known: they stay known when what else was asked with them fails.
 pub(super) struct Exchange<'a> {
     mode: Mode,
     calls: &'a [Call],
@@ -96,21 +114,51 @@ impl<'a> Exchange<'a> {
         Self { mode, calls, answers: calls.iter().map(|_| None).collect() }
     }
 
-    pub(super) async fn run<D: Dialect>(mut self, connection: &mut D::Connection) -> sqlx::Result<Answers> {
-        D::begin(connection).await?;
-        match self.rounds::<D>(connection).await {
-            Ok(()) => D::commit(connection).await?,
-            Err(why) => {
-                D::rollback(connection).await?;
-                return Err(why);
-            }
-        }
-        let overtaken = || Err(StoreError::Unavailable("the record is changed by others all the time".into()));
-        Ok(self.answers.into_iter().map(|answer| answer.unwrap_or_else(overtaken)).collect())
+    /// The questions without an answer; steps first, they end what others wait for.
+    pub(super) fn open(&self) -> Vec<usize> {
+        let mut open: Vec<_> = (0..self.calls.len()).filter(|&nth| self.answers[nth].is_none()).collect();
+        open.sort_by_key(|&nth| matches!(self.calls[nth], Call::Claim(_)));
+        open
     }
 
-    async fn rounds<D: Dialect>(&mut self, connection: &mut D::Connection) -> sqlx::Result<()> {
-        let groups = self.groups();
+    pub(super) fn call(&self, nth: usize) -> &'a Call {
+        &self.calls[nth]
+    }
+
+    /// What cannot be found out by asking.
+    pub(super) fn set(&mut self, nth: usize, answer: Result<Answer, StoreError>) {
+        self.answers[nth] = Some(answer);
+    }
+
+    /// The answers, where there is none this one.
+    pub(super) fn finish(self, otherwise: &Result<Answer, StoreError>) -> Answers {
+        self.answers.into_iter().map(|answer| answer.unwrap_or_else(|| otherwise.clone())).collect()
+    }
+
+    /// Asks these of the questions that have no answer. Those whose row others change all the time have none then.
+    pub(super) async fn run<D: Dialect>(&mut self, connection: &mut D::Connection, asked: &[usize]) -> sqlx::Result<()> {
+        D::begin(connection).await?;
+        let done = match self.rounds::<D>(connection, asked).await {
+            Ok(()) => D::commit(connection).await,
+            Err(why) => Err(why),
+        };
+        if let Err(why) = done {
+            D::rollback(connection).await;
+            return Err(why);
+        }
+        for &nth in asked.iter().filter(|&&nth| matches!(self.calls[nth], Call::Ping)) {
+            self.answers[nth] = Some(Ok(Answer::Pong));
+        }
+        Ok(())
+    }
+
+    /// Forgets the answers to these: what was written is not there any more.
+    pub(super) fn forget(&mut self, asked: &[usize]) {
+        asked.iter().for_each(|&nth| self.answers[nth] = None);
+    }
+
+    async fn rounds<D: Dialect>(&mut self, connection: &mut D::Connection, asked: &[usize]) -> sqlx::Result<()> {
+        let groups = self.groups(asked);
         if groups.is_empty() {
             let nobody = Key { consumer: String::new(), business_key: String::new(), msg_id: String::new() };
             return D::read(connection, self.mode, &[&nobody]).await.map(drop);
@@ -130,15 +178,20 @@ impl<'a> Exchange<'a> {
     }
 
     /// In the order of their keys, so that two processes lock rows in the same order. Pings are answered by everything else.
-    fn groups(&mut self) -> Vec<Group> {
+    fn groups(&self, asked: &[usize]) -> Vec<Group> {
         let mut groups = BTreeMap::<Key, Vec<usize>>::new();
-        for (nth, (call, answer)) in self.calls.iter().zip(&mut self.answers).enumerate() {
-            match call.key() {
-                Some(key) => groups.entry(key).or_default().push(nth),
-                None => *answer = Some(Ok(Answer::Pong)),
+        for &nth in asked.iter().filter(|&&nth| self.answers[nth].is_none()) {
+            if let Some(key) = self.calls[nth].key() {
+                groups.entry(key).or_default().push(nth);
             }
         }
-        groups.into_iter().map(|(key, calls)| Group { key, calls }).collect()
+        groups
+            .into_iter()
+            .map(|(key, mut calls)| {
+                calls.sort_unstable();
+                Group { key, calls, perhaps: None }
+            })
+            .collect()
     }
 
     /// What most questions come to can be written without a look at the row. The rest of the groups is left.
@@ -171,7 +224,13 @@ impl<'a> Exchange<'a> {
     }
 
     /// As the row says; `None` when that has been answered.
-    fn by_row(&mut self, group: Group, row: Option<&Row>) -> Option<Plan> {
+    fn by_row(&mut self, mut group: Group, row: Option<&Row>) -> Option<Plan> {
+        if let (Some(perhaps), Some(row)) = (group.perhaps.take(), row)
+            && perhaps.is(row)
+        {
+            self.answer(group, perhaps.answers);
+            return None;
+        }
         let mut record = match row.map_or(Ok(None), |row| row.record(&group.key)) {
             Ok(record) => record,
             Err(why) => {
@@ -204,7 +263,7 @@ impl<'a> Exchange<'a> {
     /// Writes, and answers what was written; the groups of which somebody else changed the row are left.
     async fn carry_out<D: Dialect>(&mut self, connection: &mut D::Connection, plans: Vec<Plan>) -> sqlx::Result<Vec<Group>> {
         let (mut inserts, mut updates, mut waiting) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
-        for Plan { group, answers, write } in plans {
+        for Plan { mut group, answers, write } in plans {
             let key = group.key.clone();
             match write {
                 None => self.answer(group, answers),
@@ -213,6 +272,12 @@ impl<'a> Exchange<'a> {
                     waiting[0].push((group, answers));
                 }
                 Some(Write::Update { was_status, was_owner, was_revision, anew, values }) => {
+                    group.perhaps = was_revision.map(|revision| Perhaps {
+                        revision: revision + 1,
+                        status: values.status,
+                        owner: values.owner.clone(),
+                        answers: answers.clone(),
+                    });
                     updates.push(Update { key, was_status, was_owner, was_revision, anew, values });
                     waiting[1].push((group, answers));
                 }
@@ -251,7 +316,7 @@ fn guess_step(call: &Call, hold: &Hold, step: &Step) -> Option<(Answer, Write)> 
     let before = Record { state, ..processing(hold.owner) };
     let (answer, after) = call.transition(Some(&before));
     let after = after?;
-    let turn = (after.turn != before.turn).then_some(after.turn);
+    let turn = if let Step::Release { next } = step { Some(*next) } else { None };
     let write = Write::Update {
         was_status: status(state).to_owned(),
         was_owner: before.owner.map(|owner| owner.to_string()),
