@@ -32,7 +32,9 @@ impl Books {
             "mysql" | "mariadb" => ("mysql", Arc::new(Pool::<sqlx::MySql>::connect_lazy(url)?)),
             // Not the URL, which may hold a password.
             _ => {
-                return Err("the store is to be a database of this build: `sqlite:FILE`, `postgres://...` or `mysql://...`".into());
+                return Err(
+                    "the store is to be a database of this build: `sqlite:FILE`, `postgres://...` or `mysql://...`".into()
+                );
             }
         };
         Ok(Self { url: url.to_owned(), store, bank })
@@ -67,52 +69,74 @@ impl Books {
         self.bank.keep_letter(payment, reason).await
     }
 
-    /// The payments that have ended: transferred, or with a letter.
-    pub async fn ended(&self) -> sqlx::Result<Vec<i64>> {
-        self.bank.numbers(ENDED).await
-    }
-
+    /// How many payments have ended: transferred, or with a letter.
     pub async fn count_ended(&self) -> sqlx::Result<usize> {
-        Ok(self.ended().await?.len())
+        let ended = "SELECT payment FROM transfer UNION SELECT payment FROM letter";
+        Ok(self.bank.numbers(ended).await?.len())
     }
 
-    /// All that is written in the books, for the audit.
+    /// Whether no record says that there is still something to do.
+    pub async fn is_settled(&self) -> sqlx::Result<bool> {
+        Ok(self.snapshot().await?.records.values().all(|record| record.state != State::Unsettled))
+    }
+
+    /// All that is written in the books.
     pub async fn snapshot(&self) -> sqlx::Result<Snapshot> {
-        let pairs = |rows: Vec<(i64, String)>| -> BTreeMap<i64, Vec<String>> {
-            rows.into_iter().fold(BTreeMap::new(), |mut all, (payment, what)| {
-                all.entry(payment).or_insert_with(Vec::new).push(what);
-                all
-            })
-        };
-        let records = self.bank.pairs(RECORDS).await?.into_iter();
+        let mut letters = BTreeMap::<i64, Vec<String>>::new();
+        for (payment, reason) in self.bank.letters().await? {
+            letters.entry(payment).or_default().push(reason);
+        }
+        let records = self.bank.records().await?.into_iter().filter_map(|(message_id, state, generation, step, crashes)| {
+            let payment = message_id.strip_prefix("payment-")?.parse().ok()?;
+            Some((payment, Record { state: State::named(&state), generation, step, crashes }))
+        });
         Ok(Snapshot {
-            balances: self.bank.numbers("SELECT cents FROM account ORDER BY id").await?,
+            records: records.collect(),
+            letters,
             transfers: self.bank.numbers("SELECT payment FROM transfer").await?,
-            letters: pairs(self.bank.pairs("SELECT payment, reason FROM letter").await?),
-            records: records.map(|(crashes, state)| Record { crashes, state }).collect(),
+            balances: self.bank.numbers("SELECT cents FROM account ORDER BY id").await?,
         })
     }
 }
 
-const ENDED: &str = "SELECT payment FROM transfer UNION SELECT payment FROM letter";
-/// Of each message, how many runs were cut short by the end of a process, and its state; `owed` if its letter is not out.
-const RECORDS: &str = "SELECT crashes, CASE WHEN status = 'failed' AND NOT lettered THEN 'owed' ELSE status END \
-     FROM mq_consume_record WHERE consumer = 'payment.process'";
-
 /// What the database says.
 pub struct Snapshot {
-    /// Of the accounts, in their order.
-    pub balances: Vec<i64>,
-    /// The payment of each transfer.
-    pub transfers: Vec<i64>,
+    /// What mqguard knows of each payment.
+    pub records: BTreeMap<i64, Record>,
     /// The reasons of a payment's letters.
     pub letters: BTreeMap<i64, Vec<String>>,
-    pub records: Vec<Record>,
+    /// The payment of each transfer.
+    pub transfers: Vec<i64>,
+    /// Of the accounts, in their order.
+    pub balances: Vec<i64>,
 }
 
+/// A record: its state, and which run of the message is the next or was the last.
 pub struct Record {
+    pub state: State,
+    pub generation: i64,
+    pub step: i64,
+    /// Runs that were cut short by the end of their process.
     pub crashes: i64,
-    pub state: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Success,
+    /// Failed, and its letter is out.
+    Failed,
+    /// To be run, being run, or its letter is owed.
+    Unsettled,
+}
+
+impl State {
+    fn named(name: &str) -> Self {
+        match name {
+            "success" => Self::Success,
+            "failed" => Self::Failed,
+            _ => Self::Unsettled,
+        }
+    }
 }
 
 /// The same on each database.
@@ -121,7 +145,9 @@ trait Bank: Send + Sync {
     async fn begin(&self) -> sqlx::Result<()>;
     async fn keep_letter(&self, payment: i64, reason: &str) -> sqlx::Result<()>;
     async fn numbers(&self, query: &'static str) -> sqlx::Result<Vec<i64>>;
-    async fn pairs(&self, query: &'static str) -> sqlx::Result<Vec<(i64, String)>>;
+    async fn letters(&self) -> sqlx::Result<Vec<(i64, String)>>;
+    /// Of each message: its id, the state (`owed` if its letter is not out), generation, step and crashes.
+    async fn records(&self) -> sqlx::Result<Vec<(String, String, i64, i64, i64)>>;
 }
 
 /// `transfer` and `letter` have no unique constraint: a double shows.
@@ -135,7 +161,7 @@ const TABLES: [&str; 6] = [
 ];
 
 macro_rules! bank_on {
-    ($database:ident) => {
+    ($database:ident, $message_id:literal) => {
         #[async_trait]
         impl Bank for Pool<sqlx::$database> {
             async fn begin(&self) -> sqlx::Result<()> {
@@ -160,15 +186,25 @@ macro_rules! bank_on {
                 sqlx::query_scalar(query).fetch_all(self).await
             }
 
-            async fn pairs(&self, query: &'static str) -> sqlx::Result<Vec<(i64, String)>> {
+            async fn letters(&self) -> sqlx::Result<Vec<(i64, String)>> {
+                sqlx::query_as("SELECT payment, reason FROM letter").fetch_all(self).await
+            }
+
+            async fn records(&self) -> sqlx::Result<Vec<(String, String, i64, i64, i64)>> {
+                let query = concat!(
+                    "SELECT ",
+                    $message_id,
+                    ", CASE WHEN status = 'failed' AND NOT lettered THEN 'owed' ELSE status END, generation, step, crashes
+                     FROM mq_consume_record WHERE consumer = 'payment.process'"
+                );
                 sqlx::query_as(query).fetch_all(self).await
             }
         }
     };
 }
 
-bank_on!(Sqlite);
+bank_on!(Sqlite, "msg_id");
 #[cfg(feature = "postgres")]
-bank_on!(Postgres);
+bank_on!(Postgres, "msg_id");
 #[cfg(feature = "mysql")]
-bank_on!(MySql);
+bank_on!(MySql, "CONVERT(msg_id USING utf8mb4)");

@@ -42,7 +42,7 @@ impl Chaos<'_> {
     async fn supervise(&self, all: usize) -> Result<(), Problem> {
         let mut random = fastrand::Rng::with_seed(self.seed);
         for kill in 0..self.kills {
-            let mut worker = self.start(kill)?;
+            let mut worker = self.start()?;
             // One kill in each equal part of the work. Of a late one the next may follow at once, while a worker starts.
             let moment = f64::from(kill) + random.f64();
             let ended = (all as f64 * moment / f64::from(self.kills)) as usize;
@@ -51,17 +51,22 @@ impl Chaos<'_> {
             // This is SIGKILL.
             worker.kill().await?;
         }
-        let mut worker = self.start(self.kills)?;
+        let mut worker = self.start()?;
         self.wait_for(&mut worker, all).await?;
+        let letters_due = Instant::now() + PATIENCE;
+        // A letter may be there before it is recorded to be out.
+        while !self.books.is_settled().await? && Instant::now() < letters_due {
+            tokio::time::sleep(LOOK).await;
+        }
         tokio::time::sleep(SETTLE).await;
         drop(worker.stdin.take());
         let status = worker.wait().await?;
         if status.success() { Ok(()) } else { Err(format!("the last worker ended with {status}").into()) }
     }
 
-    fn start(&self, nth: u32) -> Result<Child, Problem> {
+    fn start(&self) -> Result<Child, Problem> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["--broker", self.broker, "--store", self.books.url(), "--worker", &nth.to_string()]).args(&self.input);
+        command.args(["--broker", self.broker, "--store", self.books.url(), "--worker"]).args(&self.input);
         Ok(command.stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true).spawn()?)
     }
 

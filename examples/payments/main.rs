@@ -56,9 +56,9 @@ struct Options {
     /// The summary as one line of JSON.
     #[arg(long)]
     json: bool,
-    /// Be the worker, after so many others.
-    #[arg(long, value_name = "N", hide = true, conflicts_with = "chaos")]
-    worker: Option<u32>,
+    /// Be the worker.
+    #[arg(long, hide = true, conflicts_with = "chaos")]
+    worker: bool,
 }
 
 /// What is logged when `RUST_LOG` says nothing: what keeps it from working, but not each dead letter.
@@ -89,8 +89,8 @@ async fn run(options: &Options) -> Result<bool, Problem> {
     let directory = tempfile::tempdir()?;
     let store = options.store.clone().unwrap_or_else(|| format!("sqlite:{}", directory.path().join("bank.db").display()));
     let books = Books::open(&store)?;
-    if let Some(generation) = options.worker {
-        worker::work(&options.broker, &books, payments, generation).await?;
+    if options.worker {
+        worker::work(&options.broker, &books, payments).await?;
         return Ok(true);
     }
     books.begin().await?;

@@ -8,7 +8,7 @@ use mqguard::{Event, EventKind, Guard, PublishError, Publisher, Running};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
-use super::bank::{Books, Problem};
+use super::bank::{Books, Problem, Snapshot, State};
 use super::consumers::{self, QUEUE};
 use super::input::Payment;
 
@@ -52,7 +52,7 @@ pub async fn publish_and_consume(broker: &str, books: &Books, payments: Vec<Paym
     let running = guard.start().await?;
     let work = async {
         let (all, repeats) = (payments.len(), payments.iter().filter(|payment| payment.is_published_twice()).count() as u64);
-        publish(&running.publisher(), payments, 0).await?;
+        publish(&running.publisher(), payments.into_iter().map(Outgoing::new).collect()).await?;
         while books.count_ended().await? < all || tally.duplicates() < repeats {
             tokio::time::sleep(LOOK).await;
         }
@@ -65,16 +65,12 @@ pub async fn publish_and_consume(broker: &str, books: &Books, payments: Vec<Paym
 
 /// Makes payments until whoever has started this process closes its standard input, as the end of that process does too.
 ///
-/// The embedded broker ends with its process, and so do its messages: each worker publishes again what has not ended. It does so as a
-/// replay, the next generation. As it was published at first, a payment that waited for its retry would be told from its later copy,
-/// which is gone, and dropped.
-pub async fn work(broker: &str, books: &Books, payments: Vec<Payment>, generation: u32) -> Result<(), Problem> {
+/// The embedded broker ends with its process, and so do its messages: each worker publishes again what has not ended.
+pub async fn work(broker: &str, books: &Books, payments: Vec<Payment>) -> Result<(), Problem> {
     let running = consumers::guard(broker, books)?.start().await?;
     let work = async {
         if is_embedded(broker) {
-            let ended: std::collections::HashSet<i64> = books.ended().await?.into_iter().collect();
-            let left = payments.into_iter().filter(|payment| !ended.contains(&payment.id)).collect();
-            publish(&running.publisher(), left, generation).await?;
+            publish(&running.publisher(), left(payments, &books.snapshot().await?)).await?;
         }
         std::future::pending().await
     };
@@ -87,7 +83,35 @@ pub async fn work(broker: &str, books: &Books, payments: Vec<Payment>, generatio
     Ok(running.shutdown().await?)
 }
 
-/// What the worker that `until` belongs to is at, or why it has failed.
+/// What a broker would have kept: the payments that have not ended, each at the run that is next. A letter that was out, but is not in
+/// the books, has ended with the broker too: its payment begins anew, as a replay from the dead letters does.
+fn left(payments: Vec<Payment>, books: &Snapshot) -> Vec<Outgoing> {
+    let left = payments.into_iter().filter_map(|payment| {
+        let Some(record) = books.records.get(&payment.id) else { return Some(Outgoing::new(payment)) };
+        match record.state {
+            State::Success => None,
+            State::Failed if books.letters.contains_key(&payment.id) => None,
+            State::Failed => Some(Outgoing { payment, generation: record.generation + 1, retries: 0 }),
+            State::Unsettled => Some(Outgoing { payment, generation: record.generation, retries: record.step }),
+        }
+    });
+    left.collect()
+}
+
+/// A payment to be published, and which run of it is next.
+struct Outgoing {
+    payment: Payment,
+    generation: i64,
+    retries: i64,
+}
+
+impl Outgoing {
+    fn new(payment: Payment) -> Self {
+        Self { payment, generation: 0, retries: 0 }
+    }
+}
+
+/// Does the work, unless the consumers fail or somebody interrupts it.
 async fn until(running: &Running, work: impl Future<Output = Result<(), Problem>>) -> Result<(), Problem> {
     tokio::select! {
         worked = work => worked,
@@ -99,11 +123,11 @@ async fn until(running: &Running, work: impl Future<Output = Result<(), Problem>
 /// Declares the queues and publishes all payments, to be made by others.
 pub async fn publish_only(guard: Guard, payments: Vec<Payment>) -> Result<(), Problem> {
     guard.declare().await?;
-    publish(&guard.publisher(), payments, 0).await
+    publish(&guard.publisher(), payments.into_iter().map(Outgoing::new).collect()).await
 }
 
 /// Publishes payments, those that are due twice, with some publishes under way at once.
-async fn publish(publisher: &Publisher, payments: Vec<Payment>, generation: u32) -> Result<(), Problem> {
+async fn publish(publisher: &Publisher, payments: Vec<Outgoing>) -> Result<(), Problem> {
     const UNDER_WAY: usize = 64;
     let mut publishing = JoinSet::new();
     for payment in payments {
@@ -112,8 +136,8 @@ async fn publish(publisher: &Publisher, payments: Vec<Payment>, generation: u32)
         }
         let publisher = publisher.clone();
         publishing.spawn(async move {
-            for _ in 0..if payment.is_published_twice() { 2 } else { 1 } {
-                publish_until_confirmed(&publisher, &payment, generation).await?;
+            for _ in 0..if payment.payment.is_published_twice() { 2 } else { 1 } {
+                publish_until_confirmed(&publisher, &payment).await?;
             }
             Ok::<_, Problem>(())
         });
@@ -125,11 +149,12 @@ async fn publish(publisher: &Publisher, payments: Vec<Payment>, generation: u32)
 }
 
 /// A publish whose answer was lost is repeated under the same id: if both arrive, one is a duplicate.
-async fn publish_until_confirmed(publisher: &Publisher, payment: &Payment, generation: u32) -> Result<(), Problem> {
+async fn publish_until_confirmed(publisher: &Publisher, outgoing: &Outgoing) -> Result<(), Problem> {
     for attempt in 0u32.. {
+        let Outgoing { payment, generation, retries } = outgoing;
         let mut draft = publisher.json(payment)?.message_id(payment.message_id());
-        if generation > 0 {
-            draft = draft.header("mqguard-generation", i64::from(generation));
+        if (*generation, *retries) != (0, 0) {
+            draft = draft.header("mqguard-generation", *generation).header("mqguard-attempt", *retries);
         }
         match draft.to_queue(QUEUE).await {
             Err(PublishError::Unknown { .. } | PublishError::Unavailable { .. }) if attempt < 100 => {
