@@ -2,8 +2,47 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bank::{Snapshot, State};
 use super::input::{self, Payment};
+
+/// What the database says.
+pub struct Snapshot {
+    /// What mqguard knows of each payment.
+    pub records: BTreeMap<i64, Record>,
+    /// The reasons of a payment's letters.
+    pub letters: BTreeMap<i64, Vec<String>>,
+    /// The payment of each transfer.
+    pub transfers: Vec<i64>,
+    /// Of the accounts, in their order.
+    pub balances: Vec<i64>,
+}
+
+/// A record: its state, and which run of the message is the next or was the last.
+pub struct Record {
+    pub state: State,
+    pub generation: i64,
+    pub step: i64,
+    /// Runs that were cut short by the end of their process.
+    pub crashes: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Success,
+    /// Failed, and its letter is out.
+    Failed,
+    /// To be run, being run, or its letter is owed.
+    Unsettled,
+}
+
+impl State {
+    pub fn named(name: &str) -> Self {
+        match name {
+            "success" => Self::Success,
+            "failed" => Self::Failed,
+            _ => Self::Unsettled,
+        }
+    }
+}
 
 /// What the books say of the payments.
 #[derive(Default)]

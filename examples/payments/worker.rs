@@ -8,7 +8,8 @@ use mqguard::{Event, EventKind, Guard, PublishError, Publisher, Running};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
-use super::bank::{Books, Problem, Snapshot, State};
+use super::audit::{Snapshot, State};
+use super::bank::{Books, Problem};
 use super::consumers::{self, QUEUE};
 use super::input::Payment;
 
