@@ -1,129 +1,91 @@
-//! Handlers that write in the transaction that records their success.
-#![cfg(feature = "sqlite")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! Handlers that write in the transaction that records their success, on each database.
+#![cfg(all(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::time::Duration;
+#[path = "transactional/bank.rs"]
+mod bank;
+#[path = "transactional/cases.rs"]
+mod cases;
+#[path = "transactional/configuration.rs"]
+mod configuration;
+#[allow(dead_code, reason = "for other tests")]
+#[path = "sql/database.rs"]
+mod database;
+#[path = "transactional/postgres_only.rs"]
+mod postgres_only;
+#[allow(dead_code, reason = "for other tests")]
+#[path = "sql/session.rs"]
+mod session;
 
-use mqguard::sqlx::{self, Connection as _, Sqlite, SqliteConnection};
-use mqguard::{Attempt, Event, EventKind, Guard, RetryableError, Running, Tx, consumer};
-use serde::{Deserialize, Serialize};
-use tempfile::TempDir;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::timeout;
+/// The consumer of payments on one database, and each case with it.
+macro_rules! on {
+    ($module:ident: $kind:expr, $database:ident, $store:literal, [$($mark:literal),*], $attributes:tt, [$($more:ident),*]) => {
+        mod $module {
+            use mqguard::sqlx::{self, $database};
+            use mqguard::{Attempt, State, Tx, consumer};
 
-/// An amount to add to an account, and what goes wrong on the way.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Payment {
-    account: String,
-    cents: i64,
-    /// How often it fails after it has written.
-    failures: u32,
-    how: How,
-}
+            use crate::bank::{Desk, Payment, PaymentError};
+            use crate::database::Kind;
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-enum How {
-    Transient,
-    Fatal,
-    Panic,
-}
+            #[consumer(
+                queue = "payments",
+                retry(max = 3, delay = "10ms"),
+                dlq = "dlq.payments",
+                idempotent(store = $store, transactional, lease = "30s"),
+                timeout = "3s"
+            )]
+            async fn pay(payment: Payment, mut tx: Tx<'_, $database>, attempt: Attempt, desk: State<Desk>) -> Result<(), PaymentError> {
+                let update = sqlx::query(concat!("UPDATE account SET payments = payments, cents = cents + ", $($mark),*));
+                update.bind(payment.cents).bind(&payment.account).execute(&mut *tx).await?;
+                desk.in_the_middle(&payment).await;
+                sqlx::query("UPDATE account SET payments = payments + 1").execute(&mut *tx).await?;
+                desk.at_the_end(&payment, attempt).await
+            }
 
-#[derive(Debug, thiserror::Error, RetryableError)]
-enum PaymentError {
-    #[error("the bank is closed")]
-    #[retryable]
-    Closed,
-    #[error("the account is blocked")]
-    #[fatal]
-    Blocked,
-    #[error("the database")]
-    #[retryable(inherit)]
-    Database(#[from] sqlx::Error),
-}
-
-#[consumer(queue = "payments", retry(max = 3, delay = "10ms"), dlq = "dlq.payments", idempotent(store = "sqlite", transactional))]
-async fn pay(payment: Payment, mut tx: Tx<'_, Sqlite>, attempt: Attempt) -> Result<(), PaymentError> {
-    sqlx::query("UPDATE account SET cents = cents + ? WHERE name = ?")
-        .bind(payment.cents)
-        .bind(&payment.account)
-        .execute(&mut *tx)
-        .await?;
-    if attempt.retries < payment.failures {
-        match payment.how {
-            How::Transient => return Err(PaymentError::Closed),
-            How::Fatal => return Err(PaymentError::Blocked),
-            How::Panic => panic!("in the middle"),
+            const KIND: Kind = $kind;
+            on! {
+                @cases $attributes,
+                what_is_written_is_there_once_the_message_is_processed,
+                a_retry_finds_nothing_of_the_failed_run,
+                a_failure_leaves_nothing,
+                a_panic_leaves_nothing,
+                a_run_that_takes_too_long_leaves_nothing,
+                a_statement_that_is_refused_is_a_failure,
+                duplicates_that_come_at_once_are_paid_once,
+                many_payments_to_one_account_add_up,
+                what_runs_at_the_end_of_the_grace_period_is_undone
+                $(, $more)*
+            }
         }
-    }
-    Ok(())
+    };
+    (@cases $attributes:tt, $($case:ident),*) => {
+        $(on! { @case $attributes $case })*
+    };
+    (@case [$($attribute:tt)*] $case:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        $($attribute)*
+        async fn $case() {
+            crate::cases::$case(crate::bank::Bank::open(KIND, |guard| guard.consumer::<pay>()).await).await;
+        }
+    };
 }
 
-/// What became of a delivery.
-#[derive(Debug, Clone, PartialEq)]
-enum Told {
-    Processed,
-    Duplicate,
-    Retried,
-    Dead,
-    Other,
+on! { sqlite: Kind::Sqlite, Sqlite, "sqlite", ["?", " WHERE name = ?"], [], [] }
+on! {
+    postgres: Kind::Postgres, Postgres, "postgres", ["$1", " WHERE name = $2"],
+    [#[ignore = "needs PostgreSQL: cargo xtask test"]],
+    [
+        who_lost_the_claim_does_not_commit,
+        a_session_that_is_lost_in_the_run_is_a_retry,
+        a_session_that_is_lost_at_the_commit_costs_no_attempt
+    ]
 }
-
-struct Bank {
-    running: Running,
-    events: UnboundedReceiver<Told>,
-    url: String,
-    _directory: TempDir,
-}
-
-impl Bank {
-    async fn open() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", directory.path().join("bank.db").display());
-        let mut client = SqliteConnection::connect(&format!("{url}?mode=rwc")).await.unwrap();
-        sqlx::raw_sql("CREATE TABLE account (name TEXT PRIMARY KEY, cents INTEGER NOT NULL CHECK (cents >= 0)); INSERT INTO account VALUES ('a', 1000)")
-            .execute(&mut client)
-            .await
-            .unwrap();
-        let (sender, events) = mpsc::unbounded_channel();
-        let guard = Guard::embedded().consumer::<pay>().store_url(&url).observe(move |event: &Event<'_>| {
-            let told = match event.kind {
-                EventKind::Processed { .. } => Told::Processed,
-                EventKind::Duplicate => Told::Duplicate,
-                EventKind::Retried { .. } => Told::Retried,
-                EventKind::DeadLettered { .. } => Told::Dead,
-                _ => Told::Other,
-            };
-            let _ = sender.send(told);
-        });
-        Self { running: guard.start().await.unwrap(), events, url, _directory: directory }
-    }
-
-    async fn publish(&self, id: &str, payment: &Payment) {
-        self.running.publisher().json(payment).unwrap().message_id(id).to_queue("payments").await.unwrap();
-    }
-
-    async fn told(&mut self) -> Told {
-        timeout(Duration::from_secs(20), self.events.recv()).await.expect("something happens").unwrap()
-    }
-
-    async fn cents(&self) -> i64 {
-        let mut client = SqliteConnection::connect(&self.url).await.unwrap();
-        sqlx::query_scalar("SELECT cents FROM account").fetch_one(&mut client).await.unwrap()
-    }
-}
-
-fn payment(failures: u32, how: How) -> Payment {
-    Payment { account: "a".into(), cents: 7, failures, how }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_is_there_once_the_message_is_processed() {
-    let mut bank = Bank::open().await;
-    bank.publish("1", &payment(0, How::Transient)).await;
-    assert_eq!(bank.told().await, Told::Processed);
-    assert_eq!(bank.cents().await, 1_007);
-    bank.publish("1", &payment(0, How::Transient)).await;
-    assert_eq!(bank.told().await, Told::Duplicate);
-    assert_eq!(bank.cents().await, 1_007);
-    bank.running.shutdown().await.unwrap();
+on! {
+    mariadb: Kind::MariaDb, MySql, "mysql", ["?", " WHERE name = ?"],
+    [#[ignore = "needs MariaDB: cargo xtask test"]],
+    [
+        who_lost_the_claim_does_not_commit,
+        a_session_that_is_lost_in_the_run_is_a_retry,
+        a_session_that_is_lost_at_the_commit_costs_no_attempt
+    ]
 }
