@@ -72,8 +72,8 @@ impl Books {
 
     /// How many payments have ended: transferred, or with a letter.
     pub async fn count_ended(&self) -> sqlx::Result<usize> {
-        let ended = "SELECT payment FROM transfer UNION SELECT payment FROM letter";
-        Ok(self.bank.numbers(ended).await?.len())
+        let ended = "SELECT count(*) FROM (SELECT payment FROM transfer UNION SELECT payment FROM letter) AS ended";
+        Ok(self.bank.numbers(ended).await?.first().and_then(|count| usize::try_from(*count).ok()).unwrap_or_default())
     }
 
     /// Whether no record says that there is still something to do.
