@@ -24,6 +24,15 @@ mod input;
 mod lateness;
 #[path = "servers/node.rs"]
 mod node;
+#[cfg(all(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[path = "servers/payments.rs"]
+mod payments;
+#[cfg(all(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[path = "payments/database.rs"]
+mod payments_database;
+#[cfg(all(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[path = "payments/process.rs"]
+mod payments_process;
 #[path = "orders/process.rs"]
 mod process;
 #[path = "servers/processes.rs"]
