@@ -75,7 +75,7 @@ async fn many_locked_rows_hold_nobody_else_up(kind: Kind) {
     }
     assert!(claim_all(&store, &claims).await.iter().all(Result::is_ok));
     let mut other = lab.session().await;
-    let is_locked = |nth: usize| nth % 3 == 0;
+    let is_locked = |nth: usize| nth.is_multiple_of(3);
     let ids: Vec<_> = (0..60).filter(|&nth| is_locked(nth)).map(|nth| format!("'{nth:03}'")).collect();
     lock(&mut other, &ids.join(",")).await;
 

@@ -2,8 +2,8 @@
 //!
 //! A claim of a new message is one insert, and a step of its owner one guarded update: most batches are one statement of each. For what
 //! meets something else the rows are read, the transitions of [`protocol`] decide, and what they change is written on the
-//! condition that the row is still as it was read; where it is not, once more. A question that is answered twice by the same owner gets
-//! the same answer, so nothing is lost when a write was done and could not be told.
+//! condition that the row is still as it was read; where it is not, once more. Where a database cannot tell which of several rows it has
+//! changed, the next read tells it: who released a message that somebody else has claimed since must not be refused.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -71,16 +71,15 @@ impl Call {
 struct Group {
     key: Key,
     calls: Vec<usize>,
-    /// What may have been written for it already.
-    perhaps: Option<Perhaps>,
 }
 
-/// How the row looks if the last write of a group was done, where the database could not tell, and what the answers are then.
+/// How the row looks if the last write of a group was done, where the database could not tell or its answer was lost, and what the
+/// answers are then.
 struct Perhaps {
     revision: i64,
     status: &'static str,
     owner: Option<String>,
-    answers: Vec<Answer>,
+    answers: Vec<(usize, Answer)>,
 }
 
 impl Perhaps {
@@ -107,11 +106,12 @@ pub(super) struct Exchange<'a> {
     mode: Mode,
     calls: &'a [Call],
     answers: Vec<Option<Result<Answer, StoreError>>>,
+    perhaps: BTreeMap<Key, Perhaps>,
 }
 
 impl<'a> Exchange<'a> {
     pub(super) fn new(mode: Mode, calls: &'a [Call]) -> Self {
-        Self { mode, calls, answers: calls.iter().map(|_| None).collect() }
+        Self { mode, calls, answers: calls.iter().map(|_| None).collect(), perhaps: BTreeMap::new() }
     }
 
     /// The questions without an answer; steps first, they end what others wait for.
@@ -119,6 +119,10 @@ impl<'a> Exchange<'a> {
         let mut open: Vec<_> = (0..self.calls.len()).filter(|&nth| self.answers[nth].is_none()).collect();
         open.sort_by_key(|&nth| matches!(self.calls[nth], Call::Claim(_)));
         open
+    }
+
+    pub(super) fn is_answered(&self, nth: usize) -> bool {
+        self.answers[nth].is_some()
     }
 
     pub(super) fn call(&self, nth: usize) -> &'a Call {
@@ -189,7 +193,7 @@ impl<'a> Exchange<'a> {
             .into_iter()
             .map(|(key, mut calls)| {
                 calls.sort_unstable();
-                Group { key, calls, perhaps: None }
+                Group { key, calls }
             })
             .collect()
     }
@@ -224,11 +228,11 @@ impl<'a> Exchange<'a> {
     }
 
     /// As the row says; `None` when that has been answered.
-    fn by_row(&mut self, mut group: Group, row: Option<&Row>) -> Option<Plan> {
-        if let (Some(perhaps), Some(row)) = (group.perhaps.take(), row)
+    fn by_row(&mut self, group: Group, row: Option<&Row>) -> Option<Plan> {
+        if let (Some(perhaps), Some(row)) = (self.perhaps.remove(&group.key), row)
             && perhaps.is(row)
         {
-            self.answer(group, perhaps.answers);
+            perhaps.answers.into_iter().for_each(|(nth, answer)| self.answers[nth] = Some(Ok(answer)));
             return None;
         }
         let mut record = match row.map_or(Ok(None), |row| row.record(&group.key)) {
@@ -263,7 +267,7 @@ impl<'a> Exchange<'a> {
     /// Writes, and answers what was written; the groups of which somebody else changed the row are left.
     async fn carry_out<D: Dialect>(&mut self, connection: &mut D::Connection, plans: Vec<Plan>) -> sqlx::Result<Vec<Group>> {
         let (mut inserts, mut updates, mut waiting) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
-        for Plan { mut group, answers, write } in plans {
+        for Plan { group, answers, write } in plans {
             let key = group.key.clone();
             match write {
                 None => self.answer(group, answers),
@@ -272,30 +276,40 @@ impl<'a> Exchange<'a> {
                     waiting[0].push((group, answers));
                 }
                 Some(Write::Update { was_status, was_owner, was_revision, anew, values }) => {
-                    group.perhaps = was_revision.map(|revision| Perhaps {
-                        revision: revision + 1,
-                        status: values.status,
-                        owner: values.owner.clone(),
-                        answers: answers.clone(),
-                    });
+                    if let Some(revision) = was_revision {
+                        let answers = group.calls.iter().copied().zip(answers.clone()).collect();
+                        let (status, owner) = (values.status, values.owner.clone());
+                        self.perhaps.insert(key.clone(), Perhaps { revision: revision + 1, status, owner, answers });
+                    }
                     updates.push(Update { key, was_status, was_owner, was_revision, anew, values });
                     waiting[1].push((group, answers));
                 }
             }
         }
         let [inserting, updating] = waiting;
-        let mut written = if inserts.is_empty() { Vec::new() } else { D::insert(connection, self.mode, &inserts).await? };
-        if !updates.is_empty() {
-            written.extend(D::update(connection, self.mode, &updates).await?);
-        }
         let mut left = Vec::new();
-        for ((group, answers), written) in inserting.into_iter().chain(updating).zip(written) {
-            if written { self.answer(group, answers) } else { left.push(group) }
+        if !inserts.is_empty() {
+            let written = D::insert(connection, self.mode, &inserts).await?;
+            left.extend(self.answer_written(inserting, written));
+        }
+        if !updates.is_empty() {
+            let written = D::update(connection, self.mode, &updates).await?;
+            left.extend(self.answer_written(updating, written));
         }
         Ok(left)
     }
 
+    /// The groups whose write was not done are left.
+    fn answer_written(&mut self, groups: Vec<(Group, Vec<Answer>)>, written: Vec<bool>) -> Vec<Group> {
+        let mut left = Vec::new();
+        for ((group, answers), written) in groups.into_iter().zip(written) {
+            if written { self.answer(group, answers) } else { left.push(group) }
+        }
+        left
+    }
+
     fn answer(&mut self, group: Group, answers: Vec<Answer>) {
+        self.perhaps.remove(&group.key);
         for (nth, answer) in group.calls.into_iter().zip(answers) {
             self.answers[nth] = Some(Ok(answer));
         }

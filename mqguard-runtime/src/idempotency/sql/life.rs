@@ -15,7 +15,7 @@ pub(super) const ENDED: &str = "(status = 'success' OR (status = 'failed' AND le
 /// How many rows are deleted at once: few, so that nobody waits for them.
 const BATCH: u32 = 100;
 /// The pause after each batch, as a multiple of the time that it took.
-const REST: u32 = 4;
+const REST: u32 = 2;
 /// How long the deletion of a batch may take.
 const LONGEST: Duration = Duration::from_secs(30);
 /// How often in a row a batch may fail because of what others do.

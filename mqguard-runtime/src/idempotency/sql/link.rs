@@ -173,6 +173,9 @@ impl<D: Dialect> Link<D> {
                 sleep(LOOK_AGAIN).await
             }
             for nth in open {
+                if exchange.is_answered(nth) {
+                    continue;
+                }
                 self.ask_one(exchange, nth, pass == PASSES, end).await;
             }
         }
