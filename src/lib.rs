@@ -47,7 +47,8 @@
 //! - [`macro@RetryableError`] says which errors are worth a retry.
 //! - [`Guard`] registers consumers and runs them; [`Publisher`] publishes.
 //! - A handler's further parameters are [`State`], [`Publisher`], [`Context`], [`Headers`], [`Attempt`], [`Effects`], or anything that
-//!   implements [`Extract`].
+//!   implements [`Extract`]; with the features `mysql`, `postgres` and `sqlite` also `Tx`, a transaction that is committed with the record of
+//!   success.
 //! - [`broker`] and [`idempotency`] are for those who write a broker or a store of their own, and for tests.
 //! - With the feature `testing`, `mqguard::testing` puts consumers through every crash.
 
@@ -67,6 +68,9 @@ mod pages {
     mod dead_letter {}
     #[doc = include_str!("../docs/idempotency.md")]
     mod idempotency {}
+    #[cfg(all(feature = "postgres", feature = "sqlite"))]
+    #[doc = include_str!("../docs/databases.md")]
+    mod databases {}
     #[doc = include_str!("../docs/broker.md")]
     mod broker {}
     #[cfg(feature = "testing")]

@@ -239,7 +239,7 @@ async fn store_urls() {
     let cases = [
         ("", "has no scheme"),
         ("S3cret@host:6379", "has no scheme"),
-        ("postgres://user:S3cret@host/db", "`postgres:`"),
+        ("mongodb://user:S3cret@host/db", "`mongodb:`"),
         ("mem://", "`mem:`"),
     ];
     for (url, expected) in cases {
@@ -283,6 +283,23 @@ fn the_environment_names_broker_and_store() {
     let said = in_environment(&[("MQGUARD_BROKER", "kafka://user:S3cret@host"), ("MQGUARD_REDIS", "S3cret@cache:6379")]);
     assert!(said.contains("MQGUARD_BROKER: there is no broker for `kafka:` URLs"), "{said}");
     assert!(said.contains("MQGUARD_REDIS: the store URL has no scheme"), "both are told at once: {said}");
+    assert!(!said.contains("S3cret"), "{said}");
+}
+
+#[cfg(all(feature = "redis", feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[test]
+fn each_kind_of_store_has_its_variable() {
+    let urls = [
+        ("MQGUARD_REDIS", "memory://"),
+        ("MQGUARD_MYSQL", "mysql://user:S3cret@host/shop"),
+        ("MQGUARD_POSTGRES", "postgres://user:S3cret@host/shop"),
+        ("MQGUARD_SQLITE", "sqlite:/tmp/records.db"),
+    ];
+    let said = in_environment(&urls);
+    assert!(said.contains("Guard {") && !said.contains("S3cret"), "{said}");
+    let said = in_environment(&[("MQGUARD_REDIS", "postgres://user:S3cret@host/shop"), ("MQGUARD_SQLITE", "redis://host")]);
+    assert!(said.contains("MQGUARD_REDIS: this is the URL of a `postgres` store: put it into MQGUARD_POSTGRES"), "{said}");
+    assert!(said.contains("MQGUARD_SQLITE: this is the URL of a `redis` store: put it into MQGUARD_REDIS"), "{said}");
     assert!(!said.contains("S3cret"), "{said}");
 }
 

@@ -54,7 +54,7 @@ use proc_macro::TokenStream;
 ///
 /// - It is an `async fn`, not generic, outside of any `impl`.
 /// - The first parameter is the message: a type that implements `serde::Deserialize`, `Raw` for the undecoded body, or `DeadLetter`.
-/// - The others implement `Extract`: `State<T>`, `Context`, `Headers`, `Attempt`, `Effects`, or types of your own. All are owned, and
+/// - The others implement `Extract`: `State<T>`, `Publisher`, `Context`, `Headers`, `Attempt`, `Effects`, `Tx<'_, DB>`, or types of your own. All are owned, and
 ///   can be taken apart: `State(db): State<Db>`.
 /// - It returns `Result<(), E>` where `E` derives `RetryableError`, or nothing when it cannot fail.
 ///
@@ -122,6 +122,7 @@ use proc_macro::TokenStream;
 /// | `lease` | how long a claim is held without renewal, `"1s"` to `"1h"` | `"30s"` | `lease = "1m"` |
 /// | `missing_id` | what happens to a message without its identity: `"dead_letter"` or `"run"` | `"dead_letter"` | `missing_id = "run"` |
 /// | `mode` | `"unique"`, or `"state_machine"`: records are rows of `mq_msg_log`, which a producer may write before it publishes; not with Redis | `"unique"` | `mode = "state_machine"` |
+/// | `transactional` | the function writes in a transaction of the store's database that is committed with the record of its success, and takes it as `Tx<'_, DB>`; stands by itself; `lease` is then `"10s"` | no transaction | `transactional` |
 /// | `on_store_down` | while the store is away, consumption waits (`"wait"`), or messages run without protection (`"run"`) | `"wait"` | `on_store_down = "run"` |
 ///
 /// The `ttl` must be longer than all retries can take together: the delays with their jitter (and a tenth, for they are rounded up), and

@@ -51,14 +51,28 @@ impl Guard {
         Ok(Self::on(url::broker(broker_url)?))
     }
 
-    /// A guard as the environment says: the broker of `MQGUARD_BROKER` (none: the embedded one), the store of `MQGUARD_REDIS`.
+    /// A guard as the environment says: the broker of `MQGUARD_BROKER` (none: the embedded one), the stores of
+    /// `MQGUARD_REDIS`, `MQGUARD_MYSQL`, `MQGUARD_POSTGRES` and `MQGUARD_SQLITE`.
     ///
     /// # Errors
     /// When a URL is malformed, or the build lacks what it names; the error names the variable, or both.
     pub fn from_env() -> Result<Self> {
-        let (broker, store) = (from_variable("MQGUARD_BROKER", url::broker), from_variable("MQGUARD_REDIS", url::store));
-        let mistakes: Vec<ConfigError> = [broker.as_ref().err(), store.as_ref().err()].into_iter().flatten().cloned().collect();
-        let (Ok(broker), Ok(store)) = (broker, store) else { return Err(Error::Config(mistakes)) };
+        let mut mistakes = Vec::new();
+        let mut stores = Vec::new();
+        let broker = from_variable("MQGUARD_BROKER", url::broker).unwrap_or_else(|mistake| {
+            mistakes.push(mistake);
+            None
+        });
+        for kind in ["redis", "mysql", "postgres", "sqlite"] {
+            let variable = format!("MQGUARD_{}", kind.to_ascii_uppercase());
+            match from_variable(&variable, |value| store_of(kind, value)) {
+                Ok(store) => stores.extend(store),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(Error::Config(mistakes));
+        }
         let mut guard = broker.map_or_else(
             || {
                 tracing::warn!("MQGUARD_BROKER is not set: this is the embedded broker, whose messages end with the process");
@@ -66,7 +80,7 @@ impl Guard {
             },
             Self::on,
         );
-        if let Some((name, store)) = store {
+        for (name, store) in stores {
             guard.stores.insert(name.to_owned(), store);
         }
         Ok(guard)
@@ -221,6 +235,17 @@ fn from_variable<T>(name: &str, read: impl FnOnce(&str) -> Result<T, ConfigError
         return Ok(None);
     }
     read(&value).map(Some).map_err(|error| ConfigError(format!("{name}: {error}")))
+}
+
+/// The store of the variable that is named for its kind; the memory store can be in place of any.
+fn store_of(kind: &'static str, value: &str) -> Result<(&'static str, Arc<dyn Store>), ConfigError> {
+    match url::store(value)? {
+        (name, store) if name == kind || name == "memory" => Ok((kind, store)),
+        (name, _) => {
+            let variable = format!("MQGUARD_{}", name.to_ascii_uppercase());
+            Err(ConfigError(format!("this is the URL of a `{name}` store: put it into {variable}")))
+        }
+    }
 }
 
 /// The signals that end a process: SIGINT and SIGTERM, or Ctrl-C where there are none.
