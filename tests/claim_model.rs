@@ -26,8 +26,14 @@ use model::ClaimModel;
 use stateright::{Checker, HasDiscoveries, Model};
 use variant::Variant;
 
-const PRODUCT: ClaimModel =
-    ClaimModel { copies: 2, max_retries: 1, max_crashes: 1, faults: Faults::NONE, variant: Variant::Product };
+const PRODUCT: ClaimModel = ClaimModel {
+    copies: 2,
+    max_retries: 1,
+    max_crashes: 1,
+    faults: Faults::NONE,
+    variant: Variant::Product,
+    transactional: false,
+};
 
 /// Explores everything that can happen with these faults, and checks every property.
 fn holds(faults: Faults) {
@@ -105,6 +111,23 @@ fn holds_with_crashes_a_lost_connection_an_unknown_publish_and_a_replay() {
 #[test]
 fn holds_with_a_second_replay() {
     holds(Faults { crashes: 1, replays: 2, ..Faults::NONE });
+}
+
+#[test]
+fn holds_with_transactions_that_are_undone_or_not_answered() {
+    let faults = Faults { crashes: 1, lost_answers: 1, undone: 1, replays: 1, ..Faults::NONE };
+    explore(ClaimModel { transactional: true, faults, ..PRODUCT });
+}
+
+#[test]
+fn holds_with_transactions_of_owners_that_are_frozen() {
+    let faults = Faults { crashes: 1, losses: 1, lapses: 1, undone: 1, ..Faults::NONE };
+    explore(ClaimModel { transactional: true, faults, ..PRODUCT });
+}
+
+#[test]
+fn committing_whatever_the_record_says_commits_twice() {
+    breaks(Variant::CommitAnyway, property::EFFECTS, Faults { lapses: 1, ..Faults::NONE });
 }
 
 /// Replayed, a letter of an earlier generation has one that is dead-lettered already, and counts as a duplicate.

@@ -15,17 +15,19 @@ pub(crate) struct Faults {
     pub(crate) lost_answers: u8,
     /// A lease ends although its owner lives (frozen, or cut off from the store). That of an owner who is gone ends for free.
     pub(crate) lapses: u8,
+    /// The database undoes a transaction in place of its commit, because of others, or because its session is lost.
+    pub(crate) undone: u8,
     /// A dead letter is sent to the queue again. No fault, but bounded like one.
     pub(crate) replays: u8,
 }
 
 impl Faults {
     pub(crate) const NONE: Self =
-        Self { crashes: 0, losses: 0, aborts: 0, unknown_publishes: 0, lost_answers: 0, lapses: 0, replays: 0 };
+        Self { crashes: 0, losses: 0, aborts: 0, unknown_publishes: 0, lost_answers: 0, lapses: 0, undone: 0, replays: 0 };
 
     /// How many of the faults that may cost a run have happened, when this many are left.
     pub(crate) fn spent_on_runs(&self, left: &Self) -> u8 {
-        let count = |faults: &Self| faults.crashes + faults.losses + faults.aborts + faults.lapses;
+        let count = |faults: &Self| faults.crashes + faults.losses + faults.aborts + faults.lapses + faults.undone;
         count(self) - count(left)
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct ClaimModel {
     pub(crate) max_crashes: u32,
     pub(crate) faults: Faults,
     pub(crate) variant: Variant,
+    /// Whether the success is recorded in the transaction of the handler's own writes.
+    pub(crate) transactional: bool,
 }
 
 /// What can happen next. Workers are named by their place in the situation, which is sorted.
@@ -38,6 +40,7 @@ pub(crate) enum Action {
     Abort(usize, At),
     PublishUnconfirmed(usize, At),
     LoseAnswer(usize, At),
+    Undo(usize),
     Replay(u32),
 }
 
@@ -66,6 +69,9 @@ impl Model for ClaimModel {
             if let Some(task) = task {
                 steps(world, worker, task, actions);
                 faults(world, worker, task, actions);
+                if self.transactional && world.left.undone > 0 && task.at == At::Complete {
+                    actions.push(Action::Undo(worker));
+                }
             }
         }
         if world.is_leased() && (world.owner().is_none() || world.left.lapses > 0) {
@@ -102,6 +108,7 @@ impl Model for ClaimModel {
             | Action::LoseConnection(worker, _)
             | Action::Abort(worker, _)
             | Action::PublishUnconfirmed(worker, _)
+            | Action::Undo(worker)
             | Action::LoseAnswer(worker, _) => {
                 let task = world.workers[worker]?;
                 next.workers[worker] = Some(self.act(&mut next, worker, task, action));
@@ -184,9 +191,18 @@ impl ClaimModel {
                 next.left.unknown_publishes -= 1;
                 worker::store_published(next, &task);
             }
+            Action::Undo(_) => {
+                next.left.undone -= 1;
+                task.at = At::Undone;
+            }
             Action::LoseAnswer(..) => {
                 next.left.lost_answers -= 1;
                 match task.at {
+                    // It is not asked again: that would record a success whose writes may have been undone.
+                    At::Complete if self.transactional => {
+                        worker::record(self, next, worker, &mut task);
+                        task.at = At::Undone;
+                    }
                     At::Claim => worker::claim_unheard(self, next, worker, &mut task),
                     // It is asked twice; whoever owns the record then, the delivery is given back.
                     At::ClaimAgain => worker::give_back(next, &mut task),

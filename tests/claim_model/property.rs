@@ -19,6 +19,9 @@ pub(crate) const STALE_OWNER: &str = "a stale owner's step is refused";
 pub(crate) const RUNS: &str = "runs of a generation are at most max + 1, and one for each crash, lost connection or lapsed lease";
 pub(crate) const CRASH_LOOP: &str = "a message that has crashed too often is not run again";
 
+/// Invariant 6.
+pub(crate) const EFFECTS: &str = "the writes of a transactional handler are committed once, and just when the message succeeds";
+
 type Checked = Property<ClaimModel>;
 
 pub(crate) fn all(model: &ClaimModel) -> Vec<Property<ClaimModel>> {
@@ -30,6 +33,7 @@ pub(crate) fn all(model: &ClaimModel) -> Vec<Property<ClaimModel>> {
         Checked::always(ONE_LEASE, |_, world| !has_two_leases(world)),
         Checked::always(STALE_OWNER, |_, world| !world.seen.stale_applied),
         Checked::always(RUNS, |model, world| u32::from(world.seen.runs) <= most_runs(model, world)),
+        Checked::always(EFFECTS, |_, world| world.seen.effects == u8::from(world.seen.succeeded != 0)),
         Checked::always(CRASH_LOOP, |model, world| u32::from(world.seen.takeovers) <= model.max_crashes),
     ];
     // A model in which too little can happen would hold everything.

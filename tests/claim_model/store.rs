@@ -68,6 +68,8 @@ pub(crate) fn settle(world: &mut World, worker: usize, task: &mut Task, step: &S
         hold.owner = owner;
     }
     let (answer, changed) = protocol::settle(world.record.as_ref(), &hold, step, NOW);
+    let commits = *step == Step::Complete && (changed.is_some() || variant == Variant::CommitAnyway);
+    world.seen.effects += u8::from(commits && world.seen.effects < 2);
     if answer == Settled::Applied {
         world.seen.stale_applied |= !is_owner;
         if let Some(record) = changed {

@@ -17,6 +17,8 @@ pub(crate) enum Variant {
     AckRefused,
     /// A step applies whoever owns the record.
     SettleForAnyone,
+    /// A transaction is committed whatever the record says of its claim.
+    CommitAnyway,
     /// An older turn is granted like the one that is due.
     IgnoreTurns,
     /// A lease that lives is taken over like one that has lapsed.

@@ -92,6 +92,7 @@ pub(crate) fn settle(model: &ClaimModel, world: &mut World, worker: usize, task:
     task.at = match (task.at, answer) {
         // Whatever the answer.
         (At::LetGo | At::LeaveLetter, _) => return give_back(world, task),
+        (At::Undone, _) => At::HandBack,
         (_, Settled::Refused) if model.variant == Variant::AckRefused => At::Ack,
         (_, Settled::Refused) => At::HandBack,
         (At::Release, Settled::Applied) if model.variant == Variant::ReleaseBeforeCopy => At::PublishCopy,
@@ -107,7 +108,7 @@ pub(crate) fn record(model: &ClaimModel, world: &mut World, worker: usize, task:
     let step = match task.at {
         At::Complete => Step::Complete,
         At::Release => Step::Release { next: next(task.turn) },
-        At::LetGo => Step::Release { next: task.turn },
+        At::LetGo | At::Undone => Step::Release { next: task.turn },
         At::Condemn => Step::Condemn { error: "no stock".to_owned(), lease },
         At::Lettered => Step::Lettered,
         At::LeaveLetter => Step::Renew { lease: std::time::Duration::ZERO },

@@ -63,6 +63,8 @@ pub(crate) enum At {
     Lettered,
     /// The copy was not published: the claim is given back with the turn that it has.
     LetGo,
+    /// The transaction was undone, or its commit not answered: the claim is given back, if it is still there, with the turn that it has.
+    Undone,
     /// The letter was not published: the lease on it is ended.
     LeaveLetter,
     /// A copy of the same turn is published, to be looked at again later.
@@ -82,6 +84,8 @@ pub(crate) struct Seen {
     pub(crate) runs: u8,
     /// How often a lapsed lease was taken over for a run of that generation.
     pub(crate) takeovers: u8,
+    /// How often the writes of a handler were committed with its success.
+    pub(crate) effects: u8,
     pub(crate) granted_after_success: bool,
     pub(crate) ended_after_success: bool,
     /// Somebody who is not the owner was told that a step was applied.

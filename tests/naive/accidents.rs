@@ -27,12 +27,7 @@ struct Unavailable;
 #[derive(Clone, Default)]
 struct Effects(Arc<AtomicU32>);
 
-#[consumer(
-    queue = "charge",
-    retry(max = 3, delay = "5s"),
-    dlq = "dlq.charge",
-    idempotent(store = "redis", lease = "10s")
-)]
+#[consumer(queue = "charge", retry(max = 3, delay = "5s"), dlq = "dlq.charge", idempotent(store = "redis", lease = "10s"))]
 async fn charge(act: Act, attempt: Attempt, effects: State<Effects>) -> Result<(), Unavailable> {
     match act {
         Act::Succeed => {}
@@ -127,7 +122,13 @@ impl Accident {
         let effects = Effects::default();
         let publish = async |publisher: Publisher| {
             for _ in 0..self.copies {
-                publisher.json(&self.act).expect("plain data").message_id("m-1").to_queue("charge").await.expect("it is published");
+                publisher
+                    .json(&self.act)
+                    .expect("plain data")
+                    .message_id("m-1")
+                    .to_queue("charge")
+                    .await
+                    .expect("it is published");
             }
         };
         let test = CrashTest::new(|guard: Guard| guard.consumer::<charge>().state(effects.clone()))
