@@ -25,7 +25,7 @@ pub enum PaymentError {
 /// processed, or not at all.
 ///
 /// The lease is how long a payment waits that was being made when its worker died. A short one is harmless here: a worker that is slower
-/// than that cannot commit any more, so its work is lost, but nothing is done twice.
+/// than that may lose the payment to another, and then cannot commit: it has worked in vain, but nothing is done twice.
 // rustfmt moves the lines of an attribute in a macro to the right, each time.
 #[rustfmt::skip]
 macro_rules! consumer_on {
