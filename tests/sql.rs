@@ -1,6 +1,6 @@
 //! What only the stores in databases can get wrong. Each test has a database of its own.
 #![cfg(all(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-#![allow(clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 /// Makes a test of each case for each database. The runtime has one thread: what is asked before the next await travels together.
 macro_rules! on_each {

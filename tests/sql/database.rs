@@ -214,7 +214,7 @@ impl Drop for Lab {
         // A runtime cannot wait inside another one.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(tokio::time::timeout(Duration::from_secs(30), drop_all(kind, &name, &users))).ok();
+            runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), drop_all(kind, &name, &users)).await.ok() });
         });
         dropping.join().ok();
     }
@@ -279,7 +279,6 @@ impl Records {
         each!(self, store => store.stuck(mode, at_most).await)
     }
 }
-
 
 #[async_trait::async_trait]
 impl Store for Records {

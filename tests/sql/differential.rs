@@ -154,7 +154,7 @@ async fn compare_in(lab: &Lab, mode: Mode, at_once: u64, messages: usize) {
     for kind in
         ["Granted", "Busy", "Stale", "Duplicate", "Conflict", "Letter", "Complete:", "Release", "Condemn", "Lettered:", "Renew"]
     {
-        assert!(answers.get(kind).is_some_and(|&count| count > 50), "{kind} is hardly tested: {answers:?}");
+        assert!(answers.get(kind).is_some_and(|&count| count >= 20), "{kind} is hardly tested: {answers:?}");
     }
 }
 

@@ -15,6 +15,7 @@ on_each! {
     a_session_that_is_ended_at_work_is_replaced_unnoticed,
     a_server_that_only_reads_is_unavailable_until_it_writes,
     a_missing_table_is_told_and_comes_back,
+    conflicts_are_nobody_elses_business,
 }
 
 /// Ends the sessions with this database but its own; how many.
@@ -108,4 +109,38 @@ async fn a_missing_table_is_told_and_comes_back(kind: Kind) {
     }
     dba.must("ALTER TABLE elsewhere RENAME TO mq_consume_record").await;
     assert!(claim_all(&store, &claims).await.iter().all(|answer| *answer == GRANTED));
+}
+
+/// Each statement meets two conflicts before it is let through, as a server under load may answer whatever the isolation.
+async fn conflicts_are_nobody_elses_business(kind: Kind) {
+    let lab = Lab::new(kind).await;
+    let (store, mut dba) = (lab.ready().await, lab.session().await);
+    for event in ["INSERT", "UPDATE"] {
+        let conflict = match kind {
+            Kind::MariaDb => format!(
+                "CREATE TRIGGER t_{event} BEFORE {event} ON mq_consume_record FOR EACH ROW BEGIN
+                    SET @met_{event} = COALESCE(@met_{event}, 0) + 1;
+                    IF @met_{event} % 3 <> 0 THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213; END IF;
+                 END"
+            ),
+            _ => format!(
+                "CREATE SEQUENCE s_{event};
+                 CREATE FUNCTION f_{event}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF nextval('s_{event}') % 3 <> 0 THEN RAISE serialization_failure; END IF;
+                    RETURN NULL;
+                 END $$;
+                 CREATE TRIGGER t_{event} AFTER {event} ON mq_consume_record FOR EACH STATEMENT EXECUTE FUNCTION f_{event}()"
+            ),
+        };
+        dba.must(&conflict).await;
+    }
+    // MariaDB runs a trigger for each row.
+    let claims = requests(if kind == Kind::MariaDb { 1 } else { 20 });
+    for step in [Step::Renew { lease: crate::LEASE }, Step::Complete] {
+        assert!(claim_all(&store, &claims).await.iter().all(|answer| *answer == GRANTED));
+        let settled = settle_all(&store, &claims, &step).await;
+        assert!(settled.iter().all(|answer| *answer == Ok(Settled::Applied)), "{settled:?}");
+    }
+    let stored = lab.look(&mut dba, mqguard::idempotency::Mode::Unique, &claims[0]).await;
+    assert_eq!((stored.status.as_str(), stored.crashes), ("success", 0));
 }

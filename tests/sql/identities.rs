@@ -18,9 +18,48 @@ fn parts() -> Vec<String> {
     let mut parts: Vec<String> = [255, 300, 511, 512, 513, 514, 10_000, 10_001].map(x).into();
     parts.extend([format!("{} ", x(511)), format!("{}y", x(512)), "😀".repeat(128), "😀".repeat(129)]);
     let odd = [
-        "", " ", "  ", "a", "A", "a ", "a  ", "á", "a\u{301}", "ä", "Ä", "ß", "ss", "a\0", "a\0b", "\0", "\t", "\n", "a\n", "\r\n", "😀",
-        "\u{1a}", "\u{1a}0", "\u{fffd}", "\u{feff}a", "'", "\"", "\\", "%", "_", "NULL", "0", "00", "1e0", "1", "ı", "i", "I", "İ", "sha256:",
-        "\u{10ffff}", "\u{e000}",
+        "",
+        " ",
+        "  ",
+        "a",
+        "A",
+        "a ",
+        "a  ",
+        "á",
+        "a\u{301}",
+        "ä",
+        "Ä",
+        "ß",
+        "ss",
+        "a\0",
+        "a\0b",
+        "\0",
+        "\t",
+        "\n",
+        "a\n",
+        "\r\n",
+        "😀",
+        "\u{1a}",
+        "\u{1a}0",
+        "\u{fffd}",
+        "\u{feff}a",
+        "'",
+        "\"",
+        "\\",
+        "%",
+        "_",
+        "NULL",
+        "0",
+        "00",
+        "1e0",
+        "1",
+        "ı",
+        "i",
+        "I",
+        "İ",
+        "sha256:",
+        "\u{10ffff}",
+        "\u{e000}",
     ];
     parts.extend(odd.map(str::to_owned));
     parts
@@ -55,7 +94,19 @@ async fn parts_of_any_length_and_with_any_characters_are_told_apart(kind: Kind) 
 async fn errors_are_kept_to_the_letter(kind: Kind) {
     let lab = Lab::new(kind).await;
     let store = lab.ready().await;
-    let errors = ["", "no stock", "a\0b", "\0", "\u{1a}", "\u{1a}0", "'\"\\", "\r\n\t ", " trailing  ", "é😀\u{10ffff}", &"😀".repeat(2_048)];
+    let errors = [
+        "",
+        "no stock",
+        "a\0b",
+        "\0",
+        "\u{1a}",
+        "\u{1a}0",
+        "'\"\\",
+        "\r\n\t ",
+        " trailing  ",
+        "é😀\u{10ffff}",
+        &"😀".repeat(2_048),
+    ];
     for (nth, error) in errors.into_iter().enumerate() {
         let claim = request(&nth.to_string());
         assert_eq!(store.claim(&claim).await, GRANTED);
@@ -71,7 +122,12 @@ async fn leases_and_retention_of_any_length_can_be_kept(kind: Kind) {
     lab.ready().await;
     for mode in MODES {
         let store = lab.store_in(mode);
-        let longest = [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_hours(24 * 365 * 7_973), Duration::from_hours(24 * 365 * 99)];
+        let longest = [
+            Duration::MAX,
+            Duration::from_secs(u64::MAX),
+            Duration::from_hours(24 * 365 * 7_973),
+            Duration::from_hours(24 * 365 * 99),
+        ];
         for (nth, long) in longest.into_iter().enumerate() {
             let mut claim = request(&format!("long {nth}"));
             (claim.lease, claim.ttl) = (long, long);

@@ -147,7 +147,8 @@ async fn what_is_stuck_is_listed_and_nothing_else(kind: Kind) {
             dba.must(&format!("UPDATE {table} SET updated_at = {} WHERE msg_id = '{id}'", kind.time(-ago))).await;
         }
         let stuck = lab.records().stuck(mode, 100).await.expect("a list");
-        let shown: Vec<_> = stuck.iter().map(|one| (one.message_id.as_str(), one.status.as_str(), one.since.as_secs() / 10)).collect();
+        let shown: Vec<_> =
+            stuck.iter().map(|one| (one.message_id.as_str(), one.status.as_str(), one.since.as_secs() / 10)).collect();
         assert_eq!(shown, [("owed", "failed", 3), ("late", "pending", 2), ("processing", "processing", 1)]);
         assert_eq!(stuck[0].last_error.as_deref(), Some("no stock"));
         assert_eq!((stuck[1].step, stuck[0].consumer.as_str(), stuck[0].business_key.as_str()), (1, "order.process", "42"));

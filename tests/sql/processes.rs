@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mqguard::idempotency::{Claim, ClaimRequest, Mode, Owner, Settled, Step, Store};
+use mqguard::idempotency::{Claim, ClaimRequest, Mode, Owner, Settled, Step, Store, Turn};
 use tokio::task::JoinSet;
 
 use crate::database::{Kind, Lab, Records};
-use crate::{GRANTED, MODES, by_another, hold, request};
+use crate::{GRANTED, LEASE, MODES, by_another, claim_all, hold, request, settle_all};
 
 on_each! {
     each_message_is_granted_once_to_many_processes,
     each_lapsed_message_is_taken_over_once_by_many_processes,
     statements_in_different_orders_do_not_fail,
+    a_renewal_and_a_takeover_exclude_each_other,
+    what_was_done_is_told_though_others_were_faster_at_some_of_it,
 }
 
 /// SQLite writes to the disk for each batch, one process at a time.
@@ -147,6 +149,74 @@ async fn statements_in_different_orders_do_not_fail(kind: Kind) {
         done.expect("no panic");
     }
     eprintln!("{kind:?}: {:?}", begun.elapsed());
+}
+
+/// Of a lapsed lease: it is the owner's until somebody else has claimed.
+async fn a_renewal_and_a_takeover_exclude_each_other(kind: Kind) {
+    let lab = Lab::new(kind).await;
+    let (store, other) = (lab.ready().await, lab.ready().await);
+    let rounds = if kind == Kind::Sqlite { 10 } else { 80 };
+    let mut taken = 0;
+    for round in 0..rounds {
+        let mut claims: Vec<_> = (0..20).map(|nth| request(&format!("{round} {nth}"))).collect();
+        claims.iter_mut().for_each(|claim| claim.lease = Duration::from_millis(1));
+        assert!(claim_all(&store, &claims).await.iter().all(|answer| *answer == GRANTED));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let hers: Vec<_> = claims.iter().map(|claim| ClaimRequest { lease: LEASE, ..by_another(claim) }).collect();
+        // Hers takes some statements more.
+        let a_little_later = async {
+            tokio::time::sleep(Duration::from_micros(200 * (round % 20))).await;
+            settle_all(&store, &claims, &Step::Renew { lease: LEASE }).await
+        };
+        let (renewed, claimed) = tokio::join!(a_little_later, claim_all(&other, &hers));
+        for answers in renewed.iter().zip(&claimed) {
+            match answers {
+                (Ok(Settled::Applied), Ok(Claim::Busy { .. })) => {}
+                (Ok(Settled::Refused), Ok(Claim::Granted { crashes: 1 })) => taken += 1,
+                _ => panic!("round {round}: {answers:?}"),
+            }
+        }
+    }
+    eprintln!("{kind:?}: {taken} of {} were taken over", rounds * 20);
+}
+
+/// One message after the other is released and claimed again in one batch, in which there are others that another process takes over:
+/// a release that was done must not be refused because the next owner is there already.
+async fn what_was_done_is_told_though_others_were_faster_at_some_of_it(kind: Kind) {
+    let lab = Lab::new(kind).await;
+    let (store, other) = (lab.ready().await, lab.ready().await);
+    let rounds = if kind == Kind::Sqlite { 10 } else { 60 };
+    let mut taken = 0;
+    for round in 0..rounds {
+        let mine: Vec<_> = (0..8).map(|nth| request(&format!("{round} a{nth}"))).collect();
+        let mut contested: Vec<_> = (0..8).map(|nth| request(&format!("{round} b{nth}"))).collect();
+        contested.iter_mut().for_each(|claim| claim.lease = Duration::from_millis(1));
+        for claims in [&mine, &contested] {
+            assert!(claim_all(&store, claims).await.iter().all(|answer| *answer == GRANTED));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let step = Step::Release { next: Turn { generation: 0, step: 1 } };
+        let (hers, next): (Vec<_>, Vec<_>) = (
+            contested.iter().map(|claim| ClaimRequest { lease: LEASE, ..by_another(claim) }).collect(),
+            mine.iter().map(|claim| ClaimRequest { turn: Turn { generation: 0, step: 1 }, ..by_another(claim) }).collect(),
+        );
+        let again: Vec<_> = contested.iter().map(|claim| ClaimRequest { lease: LEASE, ..by_another(claim) }).collect();
+        // The first three travel together.
+        let (released, claimed, against, theirs) = tokio::join!(
+            settle_all(&store, &mine, &step),
+            claim_all(&store, &next),
+            claim_all(&store, &again),
+            claim_all(&other, &hers),
+        );
+        assert!(released.iter().all(|answer| *answer == Ok(Settled::Applied)), "round {round}: {released:?}");
+        assert!(claimed.iter().all(|answer| *answer == GRANTED), "round {round}: {claimed:?}");
+        for (one, two) in against.iter().zip(&theirs) {
+            let granted = [one, two].map(|answer| *answer == Ok(Claim::Granted { crashes: 1 }));
+            assert!(granted[0] != granted[1], "round {round}: {one:?} {two:?}");
+            taken += usize::from(granted[1]);
+        }
+    }
+    eprintln!("{kind:?}: the other took {taken} of {}", rounds * 8);
 }
 
 /// The statements of a user, as MariaDB counts them when asked to.

@@ -82,7 +82,9 @@ async fn a_row_that_a_trigger_refuses_fails_alone(kind: Kind) {
     let lab = Lab::new(kind).await;
     let (store, mut dba) = (lab.ready().await, lab.session().await);
     let refusals: &[&str] = match kind {
-        Kind::MariaDb => &["SIGNAL SQLSTATE '45000'", "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31234", "SIGNAL SQLSTATE 'MQ001'"],
+        Kind::MariaDb => {
+            &["SIGNAL SQLSTATE '45000'", "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31234", "SIGNAL SQLSTATE 'MQ001'"]
+        }
         Kind::Postgres => &["RAISE EXCEPTION 'no'", "RAISE EXCEPTION 'no' USING ERRCODE = 'MQ001'", "RAISE unique_violation"],
         Kind::Sqlite => &["RAISE(ABORT, 'no')", "RAISE(FAIL, 'no')", "RAISE(ROLLBACK, 'no')"],
     };
@@ -146,7 +148,10 @@ async fn a_table_that_was_altered_under_the_session_can_be_used(kind: Kind) {
     assert_eq!(claim_all(&store, &claims[..1]).await, [GRANTED]);
     claims[0].turn = Turn { generation: 0, step: 1 };
     let alterations: &[&str] = match kind {
-        Kind::MariaDb => &["ALTER TABLE mq_consume_record ADD COLUMN note TEXT NULL FIRST", "ALTER TABLE mq_consume_record MODIFY step INT NOT NULL DEFAULT 0"],
+        Kind::MariaDb => &[
+            "ALTER TABLE mq_consume_record ADD COLUMN note TEXT NULL FIRST",
+            "ALTER TABLE mq_consume_record MODIFY step INT NOT NULL DEFAULT 0",
+        ],
         Kind::Postgres => {
             &["ALTER TABLE mq_consume_record ADD COLUMN note text", "ALTER TABLE mq_consume_record ALTER owner TYPE varchar(40)"]
         }

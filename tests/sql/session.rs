@@ -35,7 +35,7 @@ impl Session {
                 let options = MySqlConnectOptions::from_str(url).expect("a URL");
                 let mut connection = options.connect().await.expect("MariaDB");
                 // Whatever a test has set for all sessions.
-                sqlx::raw_sql("SET autocommit = 1").execute(&mut connection).await.expect("set");
+                sqlx::raw_sql("SET autocommit = 1, sql_mode = 'STRICT_ALL_TABLES'").execute(&mut connection).await.expect("set");
                 Self::MariaDb(connection)
             }
             Kind::Postgres => {

@@ -174,7 +174,9 @@ async fn a_mariadb_may_set_what_it_likes() {
 #[ignore = "needs MariaDB: cargo xtask test"]
 async fn a_url_may_ask_for_another_character_set() {
     let lab = Lab::new(Kind::MariaDb).await;
-    for query in ["charset=latin1", "charset=utf8mb4&collation=utf8mb4_unicode_ci", "timezone=%2B03:00", "statement-cache-capacity=1"] {
+    for query in
+        ["charset=latin1", "charset=utf8mb4&collation=utf8mb4_unicode_ci", "timezone=%2B03:00", "statement-cache-capacity=1"]
+    {
         let store: Arc<dyn Store> =
             Arc::new(Records::new(Kind::MariaDb, &format!("{}?{query}", lab.url())).expect("a usable URL"));
         what_is_recorded_is_right(&lab, &store, mqguard::idempotency::Mode::Unique).await;

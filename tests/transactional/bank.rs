@@ -149,12 +149,15 @@ impl Bank {
 
     /// The next event but that a message was busy.
     pub(crate) async fn told(&mut self) -> Told {
-        loop {
-            match timeout(Duration::from_secs(30), self.told.recv()).await.expect("something happens").expect("it runs") {
-                Told::Busy => {}
-                told => return told,
+        let told = async {
+            loop {
+                match self.told.recv().await.expect("it runs") {
+                    Told::Busy => {}
+                    told => return told,
+                }
             }
-        }
+        };
+        timeout(Duration::from_secs(30), told).await.expect("something happens")
     }
 
     pub(crate) async fn shut_down(&mut self) {

@@ -3,7 +3,7 @@
 use mqguard::sqlx::{self, Postgres};
 use mqguard::{Tx, consumer};
 
-use crate::bank::{Bank, Payment, PaymentError, How, Told, payment};
+use crate::bank::{Bank, How, Payment, PaymentError, Told, payment};
 use crate::database::Kind;
 
 /// Goes on when a statement has failed, after which PostgreSQL undoes everything at the commit, and says nothing.

@@ -16,7 +16,7 @@ pub(super) fn table(mode: Mode) -> &'static str {
     }
 }
 
-/// What the databases do differently. Each statement is a transaction of its own.
+/// What the databases do differently.
 pub(super) trait Dialect: Send + Sync + 'static {
     type Database: sqlx::Database<Connection = Self::Connection>;
     /// A session with the database.
@@ -28,10 +28,11 @@ pub(super) trait Dialect: Send + Sync + 'static {
     const NAME: &'static str;
     /// Begins a transaction that is going to write.
     const BEGIN: &'static str = "BEGIN";
-    /// Whether one writes at a time. Within a process it is then taken in turns, by who came first.
-    const ONE_WRITER: bool = false;
     /// The migrations, the first of which makes version 1.
     const MIGRATIONS: &'static [&'static str];
+    /// Whether what is written between [`begin`](Self::begin) and [`commit`](Self::commit) is one transaction, in which nobody else
+    /// writes. Elsewhere each statement is one of its own, and locks rows. Within a process it is then taken in turns, by who came first.
+    const ONE_TRANSACTION: bool = false;
 
     fn options(url: &str) -> Result<Self::Options, InvalidUrl>;
 
@@ -41,8 +42,8 @@ pub(super) trait Dialect: Send + Sync + 'static {
     /// Sets a session that handlers use to read committed, whatever the server has set for every session.
     fn prepare(connection: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send;
 
-    /// Has a session that claims use wait for locks for a short time only.
-    fn impatient(connection: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send;
+    /// Opens a session for claims and steps, which waits for locks for a short time only.
+    fn connect(options: &Self::Options) -> impl Future<Output = sqlx::Result<Self::Connection>> + Send;
 
     /// What an error of the server means.
     fn fault(error: &dyn DatabaseError) -> Fault;
@@ -56,7 +57,13 @@ pub(super) trait Dialect: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    fn rollback(_: &mut Self::Connection) -> impl Future<Output = sqlx::Result<()>> + Send {
+    /// The database may have done so by itself.
+    fn rollback(_: &mut Self::Connection) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Whether to wait for the locks of others from now on (about a second), as it is at first.
+    fn wait_for_locks(_: &mut Self::Connection, _wait: bool) -> impl Future<Output = sqlx::Result<()>> + Send {
         async { Ok(()) }
     }
 
@@ -120,4 +127,11 @@ pub(super) enum Fault {
     Refused,
     /// Something is wrong with one of the rows.
     Row,
+}
+
+impl Fault {
+    /// Whether the next statement finds the session as this one did.
+    pub(super) fn leaves_the_session_usable(self) -> bool {
+        matches!(self, Self::Again | Self::Locked | Self::Row)
+    }
 }

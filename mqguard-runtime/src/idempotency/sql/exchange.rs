@@ -2,8 +2,8 @@
 //!
 //! A claim of a new message is one insert, and a step of its owner one guarded update: most batches are one statement of each. For what
 //! meets something else the rows are read, the transitions of [`protocol`] decide, and what they change is written on the
-//! condition that the row is still as it was read; where it is not, once more. A question that is answered twice by the same owner gets
-//! the same answer, so nothing is lost when a write was done and could not be told.
+//! condition that the row is still as it was read; where it is not, once more. Where a database cannot tell which of several rows it has
+//! changed, the next read tells it: who released a message that somebody else has claimed since must not be refused.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,6 +73,22 @@ struct Group {
     calls: Vec<usize>,
 }
 
+/// How the row looks if the last write of a group was done, where the database could not tell or its answer was lost, and what the
+/// answers are then.
+struct Perhaps {
+    revision: i64,
+    status: &'static str,
+    owner: Option<String>,
+    answers: Vec<(usize, Answer)>,
+}
+
+impl Perhaps {
+    /// Nobody else writes with the token of an owner.
+    fn is(&self, row: &Row) -> bool {
+        row.revision == self.revision && row.status == self.status && row.owner == self.owner
+    }
+}
+
 /// How a group is answered, if what it changes can be written.
 struct Plan {
     group: Group,
@@ -85,32 +101,68 @@ enum Write {
     Update { was_status: String, was_owner: Option<String>, was_revision: Option<i64>, anew: bool, values: Values },
 }
 
+/// Questions, and the answers that are known: they stay known when what else was asked with them fails.
 pub(super) struct Exchange<'a> {
     mode: Mode,
     calls: &'a [Call],
     answers: Vec<Option<Result<Answer, StoreError>>>,
+    perhaps: BTreeMap<Key, Perhaps>,
 }
 
 impl<'a> Exchange<'a> {
     pub(super) fn new(mode: Mode, calls: &'a [Call]) -> Self {
-        Self { mode, calls, answers: calls.iter().map(|_| None).collect() }
+        Self { mode, calls, answers: calls.iter().map(|_| None).collect(), perhaps: BTreeMap::new() }
     }
 
-    pub(super) async fn run<D: Dialect>(mut self, connection: &mut D::Connection) -> sqlx::Result<Answers> {
+    /// The questions without an answer; steps first, they end what others wait for.
+    pub(super) fn open(&self) -> Vec<usize> {
+        let mut open: Vec<_> = (0..self.calls.len()).filter(|&nth| self.answers[nth].is_none()).collect();
+        open.sort_by_key(|&nth| matches!(self.calls[nth], Call::Claim(_)));
+        open
+    }
+
+    pub(super) fn is_answered(&self, nth: usize) -> bool {
+        self.answers[nth].is_some()
+    }
+
+    pub(super) fn call(&self, nth: usize) -> &'a Call {
+        &self.calls[nth]
+    }
+
+    /// What cannot be found out by asking.
+    pub(super) fn set(&mut self, nth: usize, answer: Result<Answer, StoreError>) {
+        self.answers[nth] = Some(answer);
+    }
+
+    /// The answers, where there is none this one.
+    pub(super) fn finish(self, otherwise: &Result<Answer, StoreError>) -> Answers {
+        self.answers.into_iter().map(|answer| answer.unwrap_or_else(|| otherwise.clone())).collect()
+    }
+
+    /// Asks these of the questions that have no answer. Those whose row others change all the time have none then.
+    pub(super) async fn run<D: Dialect>(&mut self, connection: &mut D::Connection, asked: &[usize]) -> sqlx::Result<()> {
         D::begin(connection).await?;
-        match self.rounds::<D>(connection).await {
-            Ok(()) => D::commit(connection).await?,
-            Err(why) => {
-                D::rollback(connection).await?;
-                return Err(why);
-            }
+        let done = match self.rounds::<D>(connection, asked).await {
+            Ok(()) => D::commit(connection).await,
+            Err(why) => Err(why),
+        };
+        if let Err(why) = done {
+            D::rollback(connection).await;
+            return Err(why);
         }
-        let overtaken = || Err(StoreError::Unavailable("the record is changed by others all the time".into()));
-        Ok(self.answers.into_iter().map(|answer| answer.unwrap_or_else(overtaken)).collect())
+        for &nth in asked.iter().filter(|&&nth| matches!(self.calls[nth], Call::Ping)) {
+            self.answers[nth] = Some(Ok(Answer::Pong));
+        }
+        Ok(())
     }
 
-    async fn rounds<D: Dialect>(&mut self, connection: &mut D::Connection) -> sqlx::Result<()> {
-        let groups = self.groups();
+    /// Forgets the answers to these: what was written is not there any more.
+    pub(super) fn forget(&mut self, asked: &[usize]) {
+        asked.iter().for_each(|&nth| self.answers[nth] = None);
+    }
+
+    async fn rounds<D: Dialect>(&mut self, connection: &mut D::Connection, asked: &[usize]) -> sqlx::Result<()> {
+        let groups = self.groups(asked);
         if groups.is_empty() {
             let nobody = Key { consumer: String::new(), business_key: String::new(), msg_id: String::new() };
             return D::read(connection, self.mode, &[&nobody]).await.map(drop);
@@ -130,15 +182,20 @@ impl<'a> Exchange<'a> {
     }
 
     /// In the order of their keys, so that two processes lock rows in the same order. Pings are answered by everything else.
-    fn groups(&mut self) -> Vec<Group> {
+    fn groups(&self, asked: &[usize]) -> Vec<Group> {
         let mut groups = BTreeMap::<Key, Vec<usize>>::new();
-        for (nth, (call, answer)) in self.calls.iter().zip(&mut self.answers).enumerate() {
-            match call.key() {
-                Some(key) => groups.entry(key).or_default().push(nth),
-                None => *answer = Some(Ok(Answer::Pong)),
+        for &nth in asked.iter().filter(|&&nth| self.answers[nth].is_none()) {
+            if let Some(key) = self.calls[nth].key() {
+                groups.entry(key).or_default().push(nth);
             }
         }
-        groups.into_iter().map(|(key, calls)| Group { key, calls }).collect()
+        groups
+            .into_iter()
+            .map(|(key, mut calls)| {
+                calls.sort_unstable();
+                Group { key, calls }
+            })
+            .collect()
     }
 
     /// What most questions come to can be written without a look at the row. The rest of the groups is left.
@@ -172,6 +229,12 @@ impl<'a> Exchange<'a> {
 
     /// As the row says; `None` when that has been answered.
     fn by_row(&mut self, group: Group, row: Option<&Row>) -> Option<Plan> {
+        if let (Some(perhaps), Some(row)) = (self.perhaps.remove(&group.key), row)
+            && perhaps.is(row)
+        {
+            perhaps.answers.into_iter().for_each(|(nth, answer)| self.answers[nth] = Some(Ok(answer)));
+            return None;
+        }
         let mut record = match row.map_or(Ok(None), |row| row.record(&group.key)) {
             Ok(record) => record,
             Err(why) => {
@@ -213,24 +276,40 @@ impl<'a> Exchange<'a> {
                     waiting[0].push((group, answers));
                 }
                 Some(Write::Update { was_status, was_owner, was_revision, anew, values }) => {
+                    if let Some(revision) = was_revision {
+                        let answers = group.calls.iter().copied().zip(answers.clone()).collect();
+                        let (status, owner) = (values.status, values.owner.clone());
+                        self.perhaps.insert(key.clone(), Perhaps { revision: revision + 1, status, owner, answers });
+                    }
                     updates.push(Update { key, was_status, was_owner, was_revision, anew, values });
                     waiting[1].push((group, answers));
                 }
             }
         }
         let [inserting, updating] = waiting;
-        let mut written = if inserts.is_empty() { Vec::new() } else { D::insert(connection, self.mode, &inserts).await? };
-        if !updates.is_empty() {
-            written.extend(D::update(connection, self.mode, &updates).await?);
-        }
         let mut left = Vec::new();
-        for ((group, answers), written) in inserting.into_iter().chain(updating).zip(written) {
-            if written { self.answer(group, answers) } else { left.push(group) }
+        if !inserts.is_empty() {
+            let written = D::insert(connection, self.mode, &inserts).await?;
+            left.extend(self.answer_written(inserting, written));
+        }
+        if !updates.is_empty() {
+            let written = D::update(connection, self.mode, &updates).await?;
+            left.extend(self.answer_written(updating, written));
         }
         Ok(left)
     }
 
+    /// The groups whose write was not done are left.
+    fn answer_written(&mut self, groups: Vec<(Group, Vec<Answer>)>, written: Vec<bool>) -> Vec<Group> {
+        let mut left = Vec::new();
+        for ((group, answers), written) in groups.into_iter().zip(written) {
+            if written { self.answer(group, answers) } else { left.push(group) }
+        }
+        left
+    }
+
     fn answer(&mut self, group: Group, answers: Vec<Answer>) {
+        self.perhaps.remove(&group.key);
         for (nth, answer) in group.calls.into_iter().zip(answers) {
             self.answers[nth] = Some(Ok(answer));
         }
@@ -251,7 +330,7 @@ fn guess_step(call: &Call, hold: &Hold, step: &Step) -> Option<(Answer, Write)> 
     let before = Record { state, ..processing(hold.owner) };
     let (answer, after) = call.transition(Some(&before));
     let after = after?;
-    let turn = (after.turn != before.turn).then_some(after.turn);
+    let turn = if let Step::Release { next } = step { Some(*next) } else { None };
     let write = Write::Update {
         was_status: status(state).to_owned(),
         was_owner: before.owner.map(|owner| owner.to_string()),

@@ -10,7 +10,13 @@ pub(super) fn fault<D: Dialect>(error: &sqlx::Error) -> Fault {
     match error {
         sqlx::Error::Database(error) => D::fault(&**error),
         sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Fault::Refused,
-        sqlx::Error::Encode(_) | sqlx::Error::InvalidArgument(_) => Fault::Row,
+        sqlx::Error::Encode(_)
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::ColumnNotFound(_)
+        | sqlx::Error::ColumnIndexOutOfBounds { .. }
+        | sqlx::Error::TypeNotFound { .. }
+        | sqlx::Error::InvalidArgument(_) => Fault::Row,
         _ => Fault::Lost,
     }
 }

@@ -3,17 +3,23 @@
 use std::time::{Duration, Instant};
 
 use sqlx::{ColumnIndex, Decode, Row, Type};
+use tokio::time::timeout;
 
 use super::super::contract::Mode;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Fault};
+use super::failure::fault;
 
 /// Which rows may be deleted once their time is over. What has not ended stays, however old it is.
 pub(super) const ENDED: &str = "(status = 'success' OR (status = 'failed' AND lettered))";
 
 /// How many rows are deleted at once: few, so that nobody waits for them.
-const BATCH: u32 = 500;
+const BATCH: u32 = 100;
 /// The pause after each batch, as a multiple of the time that it took.
-const REST: u32 = 4;
+const REST: u32 = 2;
+/// How long the deletion of a batch may take.
+const LONGEST: Duration = Duration::from_secs(30);
+/// How often in a row a batch may fail because of what others do.
+const FAILURES: u32 = 5;
 
 /// Which rows should have gone on by this time: a lease has lapsed and nobody has taken over, or nobody has delivered what is pending.
 pub(super) fn stuck(now: &str) -> String {
@@ -71,13 +77,21 @@ where
 
 /// Deletes what is past its time, some rows at once, with pauses in which claims go on; how many there were.
 pub(super) async fn purge<D: Dialect>(connection: &mut D::Connection, mode: Mode) -> sqlx::Result<u64> {
-    let mut all = 0;
+    let (mut all, mut failures) = (0, 0);
     loop {
         let begun = Instant::now();
-        let deleted = D::purge(connection, mode, BATCH).await?;
-        all += deleted;
-        if deleted < BATCH.into() {
-            return Ok(all);
+        let late = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+        match timeout(LONGEST, D::purge(connection, mode, BATCH)).await.map_err(late).flatten() {
+            Ok(deleted) => {
+                all += deleted;
+                failures = 0;
+                if deleted < BATCH.into() {
+                    return Ok(all);
+                }
+            }
+            // A row that is just being used again.
+            Err(error) if failures < FAILURES && matches!(fault::<D>(&error), Fault::Again | Fault::Locked) => failures += 1,
+            Err(error) => return Err(error),
         }
         tokio::time::sleep(begun.elapsed() * REST).await;
     }

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::ConnectOptions as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -22,11 +21,14 @@ const CONNECT: Duration = Duration::from_secs(5);
 const MIGRATE: Duration = Duration::from_secs(90);
 /// How long the answers to a batch may take.
 const RESPONSE: Duration = Duration::from_secs(8);
-/// When a message is asked for again whose row somebody else's transaction has locked.
-const LOCKED: Duration = Duration::from_secs(1);
+/// The answer to a claim of a message whose row somebody else's transaction has locked: as if its owner had it for that long, whoever
+/// has locked it is about to change it.
+const BUSY: Answer = Answer::Claim(Claim::Busy { left: Duration::from_secs(1) });
+/// How often locked rows are tried one by one, and the time between.
+const PASSES: usize = 3;
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Where a store is, and what it may do there.
-#[derive(Debug)]
+/// Where a store is, and what it may do there. Not to be shown: the options tell the password.
 pub(super) struct Place<D: Dialect> {
     pub(super) options: D::Options,
     pub(super) mode: Mode,
@@ -47,7 +49,7 @@ impl<D: Dialect> Place<D> {
     }
 
     pub(super) fn new(options: D::Options) -> Self {
-        let turns = D::ONE_WRITER.then(|| Arc::new(Semaphore::new(1)));
+        let turns = D::ONE_TRANSACTION.then(|| Arc::new(Semaphore::new(1)));
         Self { options, mode: Mode::Unique, auto_migrate: true, turns }
     }
 
@@ -62,19 +64,17 @@ impl<D: Dialect> Place<D> {
         let place = self.shown();
         let late =
             |limit: Duration| StoreError::Unavailable(format!("{} at {place}: no answer within {} s", D::NAME, limit.as_secs()));
-        let connected = timeout(CONNECT, open::<D>(&self.options)).await.map_err(|_| late(CONNECT))?;
-        let mut connection = connected.map_err(|error| failure::of::<D>(&error, &place))?;
-        let checked = schema::check::<D>(&mut connection, self.auto_migrate, &place);
-        timeout(MIGRATE, checked).await.map_err(|_| late(MIGRATE))??;
+        let opening = async {
+            let mut connection = D::connect(&self.options).await.map_err(|error| failure::of::<D>(&error, &place))?;
+            let is_old = schema::is_old::<D>(&mut connection, self.auto_migrate, &place).await?;
+            Ok((connection, is_old))
+        };
+        let (mut connection, is_old) = timeout(CONNECT, opening).await.map_err(|_| late(CONNECT))??;
+        if is_old {
+            timeout(MIGRATE, schema::migrate::<D>(&mut connection, &place)).await.map_err(|_| late(MIGRATE))??;
+        }
         Ok(connection)
     }
-}
-
-async fn open<D: Dialect>(options: &D::Options) -> sqlx::Result<D::Connection> {
-    let mut connection = options.connect().await?;
-    D::prepare(&mut connection).await?;
-    D::impatient(&mut connection).await?;
-    Ok(connection)
 }
 
 pub(super) struct Link<D: Dialect> {
@@ -83,12 +83,11 @@ pub(super) struct Link<D: Dialect> {
     backoff: Backoff,
 }
 
-/// Why a batch has no answers.
-enum Lost {
-    /// The session could not be opened.
-    NoSession(StoreError),
-    Late,
-    Failed(sqlx::Error),
+/// Why there are questions without an answer.
+enum Failure {
+    /// One of them is to blame.
+    Of(sqlx::Error),
+    All(StoreError),
 }
 
 impl<D: Dialect> Link<D> {
@@ -110,73 +109,106 @@ impl<D: Dialect> Link<D> {
         connected
     }
 
-    /// Asks once. A session that is lost or late is dropped: the server ends what it was at.
-    async fn ask(&mut self, calls: &[Call], end: Instant) -> Result<Answers, Lost> {
-        let mut connection = self.session().await.map_err(Lost::NoSession)?;
-        let _turn = self.place.turn().await;
-        let Ok(answers) = timeout_at(end, Exchange::new(self.place.mode, calls).run::<D>(&mut connection)).await else {
-            return Err(Lost::Late);
-        };
-        match answers {
-            Err(error) if fault::<D>(&error) == Fault::Lost => Err(Lost::Failed(error)),
-            answers => {
-                self.open = Some(connection);
-                answers.map_err(Lost::Failed)
-            }
+    /// Asks once. A session in an unknown state, or that is late, is dropped: the server ends what it was at.
+    async fn ask_once(&mut self, exchange: &mut Exchange<'_>, asked: &[usize], end: Instant) -> Result<(), Failure> {
+        let _turn = timeout_at(end, self.place.turn()).await.map_err(|_| Failure::All(self.late()))?;
+        let mut connection = self.session().await.map_err(Failure::All)?;
+        let done = timeout_at(end, exchange.run::<D>(&mut connection, asked)).await;
+        if D::ONE_TRANSACTION && !matches!(done, Ok(Ok(()))) {
+            exchange.forget(asked);
         }
+        let done = done.map_err(|_| Failure::All(self.late()))?;
+        if done.as_ref().err().map(fault::<D>).is_none_or(Fault::leaves_the_session_usable) {
+            self.open = Some(connection);
+        }
+        done.map_err(Failure::Of)
     }
 
-    /// Asks until there are answers, or a reason why there are none for any of the questions.
-    async fn ask_all(&mut self, calls: &[Call]) -> Result<Answers, StoreError> {
-        let end = Instant::now() + RESPONSE;
-        let mut reused = self.open.is_some();
+    /// Asks until there are answers, or a reason why there are none.
+    async fn ask(&mut self, exchange: &mut Exchange<'_>, asked: &[usize], end: Instant) -> Result<(), Failure> {
+        let mut may_be_lost = true;
         loop {
-            let error = match self.ask(calls, end).await {
-                Ok(answers) => return Ok(answers),
-                Err(Lost::NoSession(why)) => return Err(why),
-                Err(Lost::Late) => return Err(self.late()),
-                Err(Lost::Failed(error)) => error,
+            let error = match self.ask_once(exchange, asked, end).await {
+                Err(Failure::Of(error)) => error,
+                done => return done,
             };
             match fault::<D>(&error) {
                 Fault::Again if Instant::now() < end => pause().await,
                 // That an idle session was closed long ago is found out by using it. Each question may be asked twice.
-                Fault::Lost if reused => reused = false,
-                Fault::Locked | Fault::Row if calls.len() > 1 => return Ok(self.ask_each(calls, end).await),
-                Fault::Locked | Fault::Row => return Ok(vec![self.of_one(&calls[0], &error)]),
-                _ => return Err(failure::of::<D>(&error, &self.place.shown())),
+                Fault::Lost if may_be_lost => may_be_lost = false,
+                Fault::Locked | Fault::Row => return Err(Failure::Of(error)),
+                _ => return Err(Failure::All(failure::of::<D>(&error, &self.place.shown()))),
             }
         }
     }
 
-    /// One after the other, so that what is wrong with one is not the others' loss.
-    async fn ask_each(&mut self, calls: &[Call], end: Instant) -> Answers {
-        let mut answers = Vec::with_capacity(calls.len());
-        for call in calls {
-            let one = std::slice::from_ref(call);
-            let asked: Result<Answers, StoreError> = loop {
-                break match self.ask(one, end).await {
-                    Ok(answers) => Ok(answers),
-                    Err(Lost::NoSession(why)) => Err(why),
-                    Err(Lost::Late) => Err(self.late()),
-                    Err(Lost::Failed(error)) => match fault::<D>(&error) {
-                        Fault::Again if Instant::now() < end => {
-                            pause().await;
-                            continue;
-                        }
-                        _ => Ok(vec![self.of_one(call, &error)]),
-                    },
-                };
-            };
-            answers.push(asked.and_then(|mut answers| answers.pop().unwrap_or_else(|| Err(self.late()))));
+    async fn ask_all(&mut self, calls: &[Call]) -> Answers {
+        let end = Instant::now() + RESPONSE;
+        let mut exchange = Exchange::new(self.place.mode, calls);
+        let all = exchange.open();
+        match self.ask(&mut exchange, &all, end).await {
+            Err(Failure::All(why)) => return exchange.finish(&Err(why)),
+            Err(Failure::Of(error)) if calls.len() == 1 || is_about_all::<D>(&error) => {
+                exchange.open().into_iter().for_each(|nth| exchange.set(nth, self.of_one(&calls[nth], &error)));
+            }
+            Err(Failure::Of(_)) => self.ask_each(&mut exchange, end).await,
+            // Some that others change all the time may be left.
+            Ok(()) if calls.len() > 1 => self.ask_each(&mut exchange, end).await,
+            Ok(()) => {}
         }
-        answers
+        exchange.finish(&Err(StoreError::Unavailable("the record is changed by others all the time".into())))
+    }
+
+    /// One after the other, so that what is wrong with one is not the others' loss. A lock is not waited for any more, there may be
+    /// many; instead it is looked again a little later whether it is gone.
+    async fn ask_each(&mut self, exchange: &mut Exchange<'_>, end: Instant) {
+        for pass in 1..=PASSES {
+            let open = exchange.open();
+            if open.is_empty() {
+                break;
+            }
+            if pass == 1 {
+                self.wait_for_locks(false).await
+            } else {
+                sleep(LOOK_AGAIN).await
+            }
+            for nth in open {
+                if exchange.is_answered(nth) {
+                    continue;
+                }
+                self.ask_one(exchange, nth, pass == PASSES, end).await;
+            }
+        }
+        self.wait_for_locks(true).await;
+    }
+
+    async fn ask_one(&mut self, exchange: &mut Exchange<'_>, nth: usize, is_last: bool, end: Instant) {
+        let call = exchange.call(nth);
+        if Instant::now() >= end {
+            // There was no time to ask: whoever has locked the others may have this one too.
+            let answer = if let Call::Claim(_) = call { Ok(BUSY) } else { Err(self.late()) };
+            return exchange.set(nth, answer);
+        }
+        match self.ask(exchange, &[nth], end).await {
+            Ok(()) => {}
+            Err(Failure::Of(error)) if fault::<D>(&error) == Fault::Locked && !is_last => {}
+            Err(Failure::Of(error)) => exchange.set(nth, self.of_one(call, &error)),
+            Err(Failure::All(why)) => exchange.set(nth, Err(why)),
+        }
+    }
+
+    /// A session that does not do so is dropped.
+    async fn wait_for_locks(&mut self, wait: bool) {
+        let Some(mut connection) = self.open.take() else { return };
+        if matches!(timeout(CONNECT, D::wait_for_locks(&mut connection, wait)).await, Ok(Ok(()))) {
+            self.open = Some(connection);
+        }
     }
 
     /// What an error means to who asked alone.
     fn of_one(&self, call: &Call, error: &sqlx::Error) -> Result<Answer, StoreError> {
         match (fault::<D>(error), call, call.key()) {
-            // As if its owner had it for that long: whoever has locked it is about to change it.
-            (Fault::Locked, Call::Claim(_), _) => Ok(Answer::Claim(Claim::Busy { left: LOCKED })),
+            (Fault::Locked, Call::Claim(_), _) => Ok(BUSY),
             (Fault::Row, _, Some(key)) => Err(StoreError::Unusable { key: key.shown(), reason: error.to_string() }),
             _ => Err(failure::of::<D>(error, &self.place.shown())),
         }
@@ -185,6 +217,11 @@ impl<D: Dialect> Link<D> {
     fn late(&self) -> StoreError {
         StoreError::Unavailable(format!("{} at {}: no answer within {} s", D::NAME, self.place.shown(), RESPONSE.as_secs()))
     }
+}
+
+/// Whether asking one by one would not help.
+fn is_about_all<D: Dialect>(error: &sqlx::Error) -> bool {
+    D::ONE_TRANSACTION && fault::<D>(error) == Fault::Locked
 }
 
 /// Lets the one that was faster get on.
@@ -197,6 +234,6 @@ impl<D: Dialect> Backend for Link<D> {
     type Answer = Answer;
 
     async fn answer(&mut self, calls: Vec<Call>) -> Answers {
-        self.ask_all(&calls).await.unwrap_or_else(|why| calls.iter().map(|_| Err(why.clone())).collect())
+        self.ask_all(&calls).await
     }
 }

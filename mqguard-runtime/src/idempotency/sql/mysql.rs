@@ -35,7 +35,11 @@ impl Dialect for MySql {
         if options.get_database().is_none_or(str::is_empty) {
             return Err(InvalidUrl("it names no database: write mysql://user:password@host:3306/database".into()));
         }
-        Ok(options.disable_statement_logging())
+        if !["mysql://", "mariadb://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(InvalidUrl("it does not begin with mysql:// or mariadb://".into()));
+        }
+        // What is kept is not what another character set can say.
+        Ok(options.charset("utf8mb4").disable_statement_logging())
     }
 
     fn shown(options: &MySqlConnectOptions) -> String {
@@ -53,32 +57,56 @@ impl Dialect for MySql {
             .map(drop)
     }
 
-    async fn impatient(connection: &mut MySqlConnection) -> sqlx::Result<()> {
-        connection.execute("SET SESSION innodb_lock_wait_timeout = 1").await.map(drop)
+    async fn connect(options: &MySqlConnectOptions) -> sqlx::Result<MySqlConnection> {
+        let mut connection = options.connect().await?;
+        Self::prepare(&mut connection).await?;
+        // What the server has set for every session may be otherwise.
+        let settings = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 1";
+        connection.execute(settings).await?;
+        Ok(connection)
     }
 
-    /// By the [error numbers](https://mariadb.com/kb/en/mariadb-error-code-reference/).
+    /// MySQL waits for a second at least.
+    async fn wait_for_locks(connection: &mut MySqlConnection, wait: bool) -> sqlx::Result<()> {
+        let set = if wait {
+            "SET SESSION innodb_lock_wait_timeout = 1"
+        } else {
+            "SET SESSION innodb_lock_wait_timeout = 1 /*M! , SESSION innodb_lock_wait_timeout = 0 */"
+        };
+        connection.execute(set).await.map(drop)
+    }
+
+    /// By the [error numbers](https://mariadb.com/kb/en/mariadb-error-code-reference/), and by the class of the SQLSTATE, which a
+    /// trigger may have chosen.
     fn fault(error: &dyn DatabaseError) -> Fault {
-        let number = error.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
-        match number {
+        let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() else { return Fault::Unavailable };
+        match error.number() {
             // Deadlock; a record has changed since it was read (MariaDB 11).
-            1213 | 1020 => Fault::Again,
-            1205 => Fault::Locked,
-            // Read only, as a replica is; shutting down; killed.
-            1290 | 1792 | 1836 | 1053 | 1927 => Fault::Lost,
-            // Null, duplicate, too long, out of range, not text, a constraint.
-            1048 | 1062 | 1264 | 1265 | 1366 | 1406 | 1292 | 1451 | 1452 | 1644 | 3819 | 4025 => Fault::Row,
-            // Access, database, table, column, function, syntax.
-            1044 | 1045 | 1049 | 1054 | 1064 | 1142 | 1143 | 1146 | 1227 | 1305 | 1370 | 1410 | 1698 => Fault::Refused,
-            _ => Fault::Unavailable,
+            1213 | 1020 => return Fault::Again,
+            1205 => return Fault::Locked,
+            // Read only, as a replica is; shutting down; killed, or only what it was at; idle for too long (MySQL).
+            1290 | 1792 | 1836 | 1053 | 1927 | 1317 | 4031 => return Fault::Lost,
+            // A constraint: MySQL, MariaDB.
+            3819 | 4025 => return Fault::Row,
+            // Function, plugin, log format, expired or locked account, encryption.
+            1305 | 1370 | 1410 | 1524 | 1665 | 1698 | 1820 | 1862 | 3118 | 3159 | 4151 => return Fault::Refused,
+            _ => {}
+        }
+        match error.code().unwrap_or_default().get(..2) {
+            Some("08" | "70") => Fault::Lost,
+            Some("40") => Fault::Again,
+            Some("28" | "3D" | "42") => Fault::Refused,
+            Some("HY" | "XA" | "25" | "53" | "57" | "58") | None => Fault::Unavailable,
+            // Null, too long, out of range, not text, or a trigger's own.
+            Some(_) => Fault::Row,
         }
     }
 
     async fn read(connection: &mut MySqlConnection, mode: Mode, keys: &[&Key]) -> sqlx::Result<Vec<Option<Row>>> {
         let sql = format!(
             "SELECT v.nth, t.status, t.generation, t.step, t.owner, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), t.lease_until) AS lease_left,
-                t.crashes, t.body, t.last_error, t.lettered, t.revision, t.kept_until > UTC_TIMESTAMP(6) AS is_kept
-             FROM ({}) v JOIN {} t ON t.consumer = v.consumer AND t.business_key = v.business_key AND t.msg_id = v.msg_id",
+                t.crashes, t.`body`, t.last_error, t.lettered, t.revision, t.kept_until > UTC_TIMESTAMP(6) AS is_kept
+             FROM ({}) v STRAIGHT_JOIN {} t ON t.consumer = v.consumer AND t.business_key = v.business_key AND t.msg_id = v.msg_id",
             places(keys.len(), &KEY),
             table(mode)
         );
@@ -98,10 +126,10 @@ impl Dialect for MySql {
 
     async fn insert(connection: &mut MySqlConnection, mode: Mode, rows: &[Insert]) -> sqlx::Result<Vec<bool>> {
         let sql = format!(
-            "INSERT INTO {} (consumer, business_key, msg_id, status, generation, step, owner, lease_until, crashes, body, last_error,
+            "INSERT INTO {} (consumer, business_key, msg_id, status, generation, step, owner, lease_until, crashes, `body`, last_error,
                 lettered, revision, kept_until, created_at, updated_at)
              SELECT consumer, business_key, msg_id, status, generation, step, owner, UTC_TIMESTAMP(6) + INTERVAL lease * 1000 MICROSECOND,
-                crashes, body, last_error, lettered, 0, UTC_TIMESTAMP(6) + INTERVAL kept * 1000 MICROSECOND, UTC_TIMESTAMP(6),
+                crashes, `body`, last_error, lettered, 0, UTC_TIMESTAMP(6) + INTERVAL kept * 1000 MICROSECOND, UTC_TIMESTAMP(6),
                 UTC_TIMESTAMP(6)
              FROM ({}) v WHERE nth >= 0",
             table(mode),
@@ -113,25 +141,27 @@ impl Dialect for MySql {
         }
         match query.execute(connection).await {
             Ok(_) => Ok(vec![true; rows.len()]),
-            // One was there already, so none was inserted.
-            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(vec![false; rows.len()]),
+            // One was there already, so none was inserted. The key is named in every language.
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() && error.message().contains("PRIMARY") => {
+                Ok(vec![false; rows.len()])
+            }
             Err(error) => Err(error),
         }
     }
 
     async fn update(connection: &mut MySqlConnection, mode: Mode, rows: &[Update]) -> sqlx::Result<Vec<bool>> {
         let sql = format!(
-            "UPDATE {} t JOIN ({}) v ON t.consumer = v.consumer AND t.business_key = v.business_key AND t.msg_id = v.msg_id
+            "UPDATE ({}) v STRAIGHT_JOIN {} t ON t.consumer = v.consumer AND t.business_key = v.business_key AND t.msg_id = v.msg_id
              SET t.status = v.status, t.generation = COALESCE(v.generation, t.generation), t.step = COALESCE(v.step, t.step),
                 t.owner = v.owner, t.lease_until = UTC_TIMESTAMP(6) + INTERVAL v.lease * 1000 MICROSECOND,
-                t.crashes = COALESCE(v.crashes, t.crashes), t.body = COALESCE(v.body, t.body),
-                t.last_error = COALESCE(v.last_error, IF(v.status = 'failed', t.last_error, NULL)), t.lettered = v.lettered,
+                t.crashes = COALESCE(v.crashes, t.crashes), t.`body` = COALESCE(v.`body`, IF(v.anew, NULL, t.`body`)),
+                t.last_error = IF(v.lettered, t.last_error, v.last_error), t.lettered = v.lettered,
                 t.revision = t.revision + 1, t.kept_until = UTC_TIMESTAMP(6) + INTERVAL v.kept * 1000 MICROSECOND,
                 t.created_at = IF(v.anew, UTC_TIMESTAMP(6), t.created_at), t.updated_at = UTC_TIMESTAMP(6)
              WHERE v.nth >= 0 AND t.status = v.was_status AND t.owner <=> v.was_owner
                 AND IF(v.was_revision IS NULL, t.kept_until > UTC_TIMESTAMP(6), t.revision = v.was_revision)",
-            table(mode),
-            places(rows.len(), &[&KEY[..], &VALUES, &GUARD].concat())
+            places(rows.len(), &[&KEY[..], &VALUES, &GUARD].concat()),
+            table(mode)
         );
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for (nth, row) in padded(rows) {
@@ -220,7 +250,7 @@ const VALUES: [(&str, &str); 10] = [
     ("owner", "CHAR"),
     ("lease", "SIGNED"),
     ("crashes", "SIGNED"),
-    ("body", "SIGNED"),
+    ("`body`", "SIGNED"),
     ("last_error", "CHAR"),
     ("lettered", "SIGNED"),
     ("kept", "SIGNED"),

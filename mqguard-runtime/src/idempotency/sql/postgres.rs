@@ -31,6 +31,12 @@ impl Dialect for Postgres {
 
     fn options(url: &str) -> Result<PgConnectOptions, InvalidUrl> {
         let options = PgConnectOptions::from_str(url).map_err(|error| InvalidUrl(error.to_string()))?;
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(InvalidUrl("it does not begin with postgres:// or postgresql://".into()));
+        }
+        if options.get_database().is_none_or(str::is_empty) {
+            return Err(InvalidUrl("it names no database: write postgres://user:password@host:5432/database".into()));
+        }
         Ok(options.application_name("mqguard").disable_statement_logging())
     }
 
@@ -42,8 +48,22 @@ impl Dialect for Postgres {
         connection.execute("SET default_transaction_isolation = 'read committed'").await.map(drop)
     }
 
-    async fn impatient(connection: &mut PgConnection) -> sqlx::Result<()> {
-        connection.execute("SET lock_timeout = '1s'; SET statement_timeout = '5s'").await.map(drop)
+    async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnection> {
+        let mut connection = options.connect().await?;
+        Self::prepare(&mut connection).await?;
+        // What the server or the role has set for every session may be otherwise. Rows are found by their keys one after the other, so
+        // that whoever changes many locks them in the order of their keys.
+        let settings = "SET default_transaction_deferrable = off;
+            SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET jit = off;
+            SET enable_nestloop = on; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_indexscan = on;
+            SET enable_bitmapscan = off; SET enable_seqscan = off";
+        connection.execute(settings).await?;
+        Ok(connection)
+    }
+
+    async fn wait_for_locks(connection: &mut PgConnection, wait: bool) -> sqlx::Result<()> {
+        let set = if wait { "SET lock_timeout = '1s'" } else { "SET lock_timeout = '10ms'" };
+        connection.execute(set).await.map(drop)
     }
 
     /// By the [error codes](https://www.postgresql.org/docs/current/errcodes-appendix.html).
@@ -52,11 +72,17 @@ impl Dialect for Postgres {
         match &*code {
             "40001" | "40P01" => Fault::Again,
             "55P03" => Fault::Locked,
-            "25006" | "57P01" | "57P02" | "57P03" => Fault::Lost,
-            code => match &code[..code.len().min(2)] {
-                "22" | "23" => Fault::Row,
-                "28" | "3D" | "3F" | "42" => Fault::Refused,
-                _ => Fault::Unavailable,
+            // Read only; ended by an operator, a crash, a shutdown, or for being idle; the prepared statement is not there, or the table
+            // was altered.
+            "25006" | "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" | "26000" | "0A000" => Fault::Lost,
+            // A statement before has failed.
+            "25P02" => Fault::Row,
+            code => match code.get(..2).unwrap_or_default() {
+                "08" => Fault::Lost,
+                "28" | "3D" | "3F" | "42" | "0P" => Fault::Refused,
+                "" | "25" | "40" | "53" | "54" | "55" | "57" | "58" | "F0" | "XX" => Fault::Unavailable,
+                // A constraint, a value, or what a trigger says, with a code of its own.
+                _ => Fault::Row,
             },
         }
     }
@@ -108,8 +134,8 @@ impl Dialect for Postgres {
         let sql = format!(
             "UPDATE {} t SET status = v.status, generation = coalesce(v.generation, t.generation), step = coalesce(v.step, t.step),
                 owner = v.owner, lease_until = clock_timestamp() + v.lease * interval '1 millisecond',
-                crashes = coalesce(v.crashes, t.crashes), body = coalesce(v.body, t.body),
-                last_error = coalesce(v.last_error, CASE WHEN v.status = 'failed' THEN t.last_error END),
+                crashes = coalesce(v.crashes, t.crashes), body = coalesce(v.body, CASE WHEN NOT w.anew THEN t.body END),
+                last_error = CASE WHEN v.lettered THEN t.last_error ELSE v.last_error END,
                 lettered = v.lettered, revision = t.revision + 1, kept_until = clock_timestamp() + v.kept * interval '1 millisecond',
                 created_at = CASE WHEN w.anew THEN clock_timestamp() ELSE t.created_at END, updated_at = clock_timestamp()
              FROM {VALUES}
@@ -150,17 +176,20 @@ impl Dialect for Postgres {
 
     async fn purge(connection: &mut PgConnection, mode: Mode, at_most: u32) -> sqlx::Result<u64> {
         let table = table(mode);
+        // The time of the statement can be looked up in the index; what is kept is not read then.
         let sql = format!(
             "DELETE FROM {table} WHERE ctid = ANY (ARRAY (
-                SELECT ctid FROM {table} WHERE {ENDED} AND kept_until <= clock_timestamp()
+                SELECT ctid FROM {table} WHERE {ENDED} AND kept_until <= statement_timestamp()
                 ORDER BY kept_until LIMIT $1 FOR UPDATE SKIP LOCKED))
-             AND {ENDED} AND kept_until <= clock_timestamp()",
+             AND {ENDED} AND kept_until <= statement_timestamp()",
             ENDED = super::life::ENDED
         );
         Ok(sqlx::query(AssertSqlSafe(sql)).bind(i64::from(at_most)).execute(connection).await?.rows_affected())
     }
 
     async fn stuck(connection: &mut PgConnection, mode: Mode, at_most: u32) -> sqlx::Result<Vec<Stuck>> {
+        // It may have to read all of a large table.
+        connection.execute("SET statement_timeout = 0; SET enable_seqscan = on").await?;
         let sql = format!(
             "SELECT consumer, business_key, msg_id, status, generation, step, crashes, last_error,
                 extract(epoch FROM clock_timestamp() - updated_at)::bigint AS since
@@ -173,10 +202,13 @@ impl Dialect for Postgres {
     }
 
     async fn migrate(connection: &mut PgConnection) -> sqlx::Result<()> {
+        // For how long, the caller sees to.
+        connection.execute("SET lock_timeout = 0; SET statement_timeout = 0").await?;
         // Ends with the session, if this process dies.
         sqlx::query("SELECT pg_advisory_lock($1)").bind(MIGRATION_LOCK).execute(&mut *connection).await?;
         let migrated = schema::run_missing::<Self>(connection).await;
         sqlx::query("SELECT pg_advisory_unlock($1)").bind(MIGRATION_LOCK).execute(&mut *connection).await?;
+        connection.execute("SET lock_timeout = '1s'; SET statement_timeout = '5s'").await?;
         migrated
     }
 

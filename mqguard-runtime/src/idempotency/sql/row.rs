@@ -83,7 +83,7 @@ pub(super) struct Values {
     pub(super) lease: Option<i64>,
     pub(super) crashes: Option<i64>,
     pub(super) body: Option<i64>,
-    /// Stays in a failed row, for its reader, also when the letter is out; goes with the failure.
+    /// In a row whose letter is out it stays as it is, for its reader.
     pub(super) last_error: Option<String>,
     pub(super) lettered: bool,
     /// Milliseconds from now.
@@ -157,5 +157,18 @@ impl Insert {
             lettered: false,
         };
         Self { key, values: Values::all(&record, horizon) }
+    }
+
+    /// The same in place of a row that only waits for its deletion; `None` when it does not.
+    pub(super) fn in_place_of(&self, old: &Row) -> Option<Update> {
+        let has_ended = old.status == status(State::Success) || (old.status == status(State::Failed) && old.lettered);
+        (has_ended && !old.is_kept).then(|| Update {
+            key: self.key.clone(),
+            was_status: old.status.clone(),
+            was_owner: old.owner.clone(),
+            was_revision: Some(old.revision),
+            anew: true,
+            values: self.values.clone(),
+        })
     }
 }

@@ -14,30 +14,42 @@ pub(super) async fn run_missing<D: Dialect>(connection: &mut D::Connection) -> s
     Ok(())
 }
 
-/// Sees to it that the tables are those that this code knows.
-pub(super) async fn check<D: Dialect>(connection: &mut D::Connection, may_migrate: bool, place: &str) -> Result<(), StoreError> {
+/// Whether the tables have to be migrated to be those that this code knows. An error when they must not, or cannot.
+pub(super) async fn is_old<D: Dialect>(
+    connection: &mut D::Connection,
+    may_migrate: bool,
+    place: &str,
+) -> Result<bool, StoreError> {
     let known = D::MIGRATIONS.len();
-    let about = |error: sqlx::Error| failure::of::<D>(&error, place);
-    let found = usize::try_from(D::version(connection).await.map_err(about)?).unwrap_or_default();
+    let found = D::version(connection).await.map_err(|error| failure::of::<D>(&error, place))?;
+    let found = usize::try_from(found).unwrap_or_default();
     if found > known {
         return Err(StoreError::Refused(format!(
             "{place}: its tables are of version {found}, made by a newer mqguard than this, which knows version {known}: update mqguard here"
         )));
     }
-    if found == known {
-        return Ok(());
-    }
-    let cure = format!(
-        "apply the files from `migrations/{}` after {found:04} with a user who may, or let mqguard do it (`auto_migrate`)",
-        D::NAME
-    );
-    if !may_migrate {
+    if found < known && !may_migrate {
         let what =
             if found == 0 { "mqguard has no tables there".to_owned() } else { format!("its tables are of version {found}") };
+        let cure = cure::<D>(found);
         return Err(StoreError::Refused(format!("{place}: {what}, this mqguard needs version {known}: {cure}")));
     }
-    match D::migrate(connection).await.map_err(about) {
-        Err(StoreError::Refused(why)) => Err(StoreError::Refused(format!("{why}; to make the tables of mqguard, {cure}"))),
+    Ok(found < known)
+}
+
+/// Makes the tables those that this code knows.
+pub(super) async fn migrate<D: Dialect>(connection: &mut D::Connection, place: &str) -> Result<(), StoreError> {
+    match D::migrate(connection).await.map_err(|error| failure::of::<D>(&error, place)) {
+        Err(StoreError::Refused(why)) => {
+            Err(StoreError::Refused(format!("{why}; to make the tables of mqguard, {}", cure::<D>(0))))
+        }
         migrated => migrated,
     }
+}
+
+fn cure<D: Dialect>(found: usize) -> String {
+    format!(
+        "apply the files from `migrations/{}` after {found:04} with a user who may, or let mqguard do it (`auto_migrate`)",
+        D::NAME
+    )
 }

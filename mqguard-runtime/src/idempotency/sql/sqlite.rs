@@ -1,15 +1,18 @@
 //! SQLite (the one that is compiled in).
 
+use std::future::Future;
 use std::str::FromStr as _;
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, SqliteConnection};
+use tokio::time::sleep;
 
 use super::super::contract::Mode;
 use super::super::invalid_url::InvalidUrl;
 use super::dialect::{Dialect, Fault, table};
+use super::failure::fault;
 use super::key::Key;
 use super::life::Stuck;
 use super::row::{Insert, Row, Update, Values};
@@ -30,14 +33,19 @@ impl Dialect for Sqlite {
     const NAME: &'static str = "sqlite";
     /// One that has read first could not get the lock later.
     const BEGIN: &'static str = "BEGIN IMMEDIATE";
-    const ONE_WRITER: bool = true;
     const MIGRATIONS: &'static [&'static str] = &[include_str!("../../../migrations/sqlite/0001_records.sql")];
+    const ONE_TRANSACTION: bool = true;
 
     fn options(url: &str) -> Result<SqliteConnectOptions, InvalidUrl> {
         let options = SqliteConnectOptions::from_str(url).map_err(|error| InvalidUrl(error.to_string()))?;
+        if !url.starts_with("sqlite:") {
+            return Err(InvalidUrl("write sqlite:records.db".into()));
+        }
         // Each session would have a database of its own, which ends with it.
         let file = options.get_filename().to_string_lossy();
-        if file.is_empty() || file.contains(":memory:") || file.contains("sqlx-in-memory") {
+        if file.is_empty()
+            || [":memory:", "sqlx-in-memory", "mode=memory"].iter().any(|memory| file.contains(memory) || url.contains(memory))
+        {
             return Err(InvalidUrl(
                 "a database in memory ends with its session: name a file, as sqlite:records.db, or use memory://".into(),
             ));
@@ -60,9 +68,9 @@ impl Dialect for Sqlite {
         Ok(())
     }
 
-    /// The options say so.
-    async fn impatient(_: &mut SqliteConnection) -> sqlx::Result<()> {
-        Ok(())
+    async fn connect(options: &SqliteConnectOptions) -> sqlx::Result<SqliteConnection> {
+        // Several processes that make a file write ahead are not made to wait for each other.
+        patiently(|| options.connect()).await
     }
 
     /// By the [result codes](https://www.sqlite.org/rescode.html), of which the extended ones keep the kind in the lowest byte.
@@ -88,8 +96,9 @@ impl Dialect for Sqlite {
         connection.execute("COMMIT").await.map(drop)
     }
 
-    async fn rollback(connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        connection.execute("ROLLBACK").await.map(drop)
+    /// It fails where a full disk or a trigger has done so already.
+    async fn rollback(connection: &mut SqliteConnection) {
+        let _ = connection.execute("ROLLBACK").await;
     }
 
     async fn read(connection: &mut SqliteConnection, mode: Mode, keys: &[&Key]) -> sqlx::Result<Vec<Option<Row>>> {
@@ -127,8 +136,8 @@ impl Dialect for Sqlite {
     async fn update(connection: &mut SqliteConnection, mode: Mode, rows: &[Update]) -> sqlx::Result<Vec<bool>> {
         let sql = format!(
             "UPDATE {} SET status = ?4, generation = coalesce(?5, generation), step = coalesce(?6, step), owner = ?7,
-                lease_until = {NOW} + ?8 * 1000, crashes = coalesce(?9, crashes), body = coalesce(?10, body),
-                last_error = coalesce(?11, CASE WHEN ?4 = 'failed' THEN last_error END), lettered = ?12, revision = revision + 1,
+                lease_until = {NOW} + ?8 * 1000, crashes = coalesce(?9, crashes),
+                body = coalesce(?10, CASE WHEN NOT ?14 THEN body END), last_error = CASE WHEN ?12 THEN last_error ELSE ?11 END, lettered = ?12, revision = revision + 1,
                 kept_until = {NOW} + ?13 * 1000, created_at = CASE WHEN ?14 THEN {NOW} ELSE created_at END, updated_at = {NOW}
              WHERE consumer = ?1 AND business_key = ?2 AND msg_id = ?3 AND status = ?15 AND owner IS ?16
                 AND CASE WHEN ?17 IS NULL THEN kept_until > {NOW} ELSE revision = ?17 END",
@@ -172,9 +181,18 @@ impl Dialect for Sqlite {
     }
 
     async fn migrate(connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        Self::begin(connection).await?;
+        while let Err(error) = Self::begin(connection).await {
+            if !is_locked(&error) {
+                return Err(error);
+            }
+        }
         let migrated = schema::run_missing::<Self>(connection).await;
-        if migrated.is_ok() { Self::commit(connection).await } else { Self::rollback(connection).await.and(migrated) }
+        if migrated.is_ok() {
+            Self::commit(connection).await
+        } else {
+            Self::rollback(connection).await;
+            migrated
+        }
     }
 
     async fn script(connection: &mut SqliteConnection, sql: &'static str) -> sqlx::Result<()> {
@@ -189,6 +207,20 @@ impl Dialect for Sqlite {
         }
         sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM mq_schema").fetch_one(connection).await
     }
+}
+
+/// Opens a file as soon as nobody has locked it; for how long, the caller sees to.
+async fn patiently<F: Future<Output = sqlx::Result<SqliteConnection>>>(open: impl Fn() -> F) -> sqlx::Result<SqliteConnection> {
+    loop {
+        match open().await {
+            Err(error) if is_locked(&error) => sleep(Duration::from_millis(20)).await,
+            opened => return opened,
+        }
+    }
+}
+
+fn is_locked(error: &sqlx::Error) -> bool {
+    fault::<Sqlite>(error) == Fault::Locked
 }
 
 type Query<'q> = sqlx::query::Query<'q, sqlx::Sqlite, SqliteArguments>;

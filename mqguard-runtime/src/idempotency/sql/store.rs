@@ -3,6 +3,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sqlx::Connection as _;
 use tokio::time::timeout;
 
 use super::super::batch::Batcher;
@@ -23,6 +24,8 @@ use super::transaction::SqlTransactions;
 const SESSIONS: u32 = 16;
 /// How long listings may take.
 const LISTING: Duration = Duration::from_secs(60);
+/// How long the end of a session may take.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// A store of any dialect.
 struct SqlStore<D: Dialect> {
@@ -46,20 +49,35 @@ impl<D: Dialect> SqlStore<D> {
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.with(|place| place.auto_migrate = true).place.connect().await.map(drop)
+        let connection = self.with(|place| place.auto_migrate = true).place.connect().await?;
+        close::<D>(connection).await;
+        Ok(())
     }
 
     async fn stuck(&self, at_most: u32) -> Result<Vec<Stuck>, StoreError> {
         let mut connection = self.place.connect().await?;
         let listed = timeout(LISTING, D::stuck(&mut connection, self.place.mode, at_most)).await;
         let late = |_| StoreError::Unavailable(format!("{} at {}: no answer", D::NAME, self.place.shown()));
-        listed.map_err(late)?.map_err(|error| self.about(&error))
+        let stuck = listed.map_err(late)?.map_err(|error| self.about(&error))?;
+        close::<D>(connection).await;
+        Ok(stuck)
     }
 
     /// On a session of its own, so that claims do not wait for it.
     async fn purge(&self) -> Result<u64, StoreError> {
         let mut connection = self.place.connect().await?;
-        life::purge::<D>(&mut connection, self.place.mode).await.map_err(|error| self.about(&error))
+        let purged = life::purge::<D>(&mut connection, self.place.mode).await.map_err(|error| self.about(&error))?;
+        close::<D>(connection).await;
+        Ok(purged)
+    }
+
+    async fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.place.connect().await?;
+        let asked = timeout(LISTING, D::warnings(&mut connection)).await;
+        let late = |_| StoreError::Unavailable(format!("{} at {}: no answer", D::NAME, self.place.shown()));
+        let warnings = asked.map_err(late)?.map_err(|error| self.about(&error))?;
+        close::<D>(connection).await;
+        Ok(warnings)
     }
 
     fn about(&self, error: &sqlx::Error) -> StoreError {
@@ -74,10 +92,25 @@ impl<D: Dialect> SqlStore<D> {
     }
 }
 
+/// Says goodbye, so that the server's log has no complaint; that it is not answered does not matter.
+async fn close<D: Dialect>(connection: D::Connection) {
+    let _ = timeout(GOODBYE, connection.close()).await;
+}
+
 async fn register<D: Dialect>(connection: &mut D::Connection, identity: &Identity, horizon: Duration) -> sqlx::Result<bool> {
     let row = Insert::pending(Key::of(identity), horizon);
-    let mut inserted = D::insert(connection, Mode::StateMachine, std::slice::from_ref(&row)).await?;
-    Ok(inserted.pop().unwrap_or_default())
+    if is_done(&D::insert(connection, Mode::StateMachine, std::slice::from_ref(&row)).await?) {
+        return Ok(true);
+    }
+    let rows = D::read(connection, Mode::StateMachine, &[&row.key]).await?;
+    match rows.into_iter().flatten().find_map(|old| row.in_place_of(&old)) {
+        Some(update) => D::update(connection, Mode::StateMachine, &[update]).await.map(|changed| is_done(&changed)),
+        None => Ok(false),
+    }
+}
+
+fn is_done(changed: &[bool]) -> bool {
+    changed == [true]
 }
 
 fn unexpected(answer: &Answer) -> StoreError {
@@ -105,8 +138,7 @@ impl<D: Dialect> Store for SqlStore<D> {
     }
 
     async fn warnings(&self) -> Result<Vec<String>, StoreError> {
-        let mut connection = self.place.connect().await?;
-        D::warnings(&mut connection).await.map_err(|error| self.about(&error))
+        self.warnings().await
     }
 
     fn needs_purging(&self) -> bool {
@@ -182,7 +214,7 @@ macro_rules! sql_store {
             /// `pending` from the commit on. Once it should have been processed (`horizon` from now) and was not, it is listed as
             /// [`stuck`](Self::stuck). Publish after the commit, with the same message id.
             ///
-            /// Returns whether it was new: `false` means that it was registered, or delivered, before.
+            /// Returns whether it was new: `false` means that it was registered, or delivered, before, and is not forgotten.
             ///
             /// # Errors
             /// Whatever the database answers; the transaction should be rolled back then.
