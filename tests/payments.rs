@@ -49,7 +49,7 @@ fn killed_workers_leave_the_books_right() {
     summary.tell("SQLite");
 }
 
-/// 50 kills, here and below: so many payments that it takes about a minute.
+/// 50 kills, among so many payments that it takes about a minute.
 fn chaos(what: &str, payments: u64, places: &[&str]) {
     let count = payments.to_string();
     let summary = run(&[&["--chaos", "--json", "--payments", &count], places].concat()).summary();
@@ -66,13 +66,13 @@ fn fifty_kills_on_sqlite() {
 #[test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 fn fifty_kills_on_postgres() {
-    chaos("PostgreSQL", 20_000, &["--store", &Database::postgres().url()]);
+    chaos("PostgreSQL", 5_000, &["--store", &Database::postgres().url()]);
 }
 
 #[test]
 #[ignore = "needs MariaDB: cargo xtask test"]
 fn fifty_kills_on_mariadb() {
-    chaos("MariaDB", 20_000, &["--store", &Database::mariadb().url()]);
+    chaos("MariaDB", 10_000, &["--store", &Database::mariadb().url()]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn the_audit_finds_what_is_wrong() {
         ("a refused one", "payment-100: transferred 1 times", |_, books| books.transfers.push(100)),
         ("no letter", "payment-100: transferred 0 times", |_, books| books.letters.clear()),
         ("letter of a success", "payment-7: ", |_, books| drop(books.letters.insert(7, vec!["exhausted".into()]))),
-        ("a record", "payment-7: ", |_, books| drop(books.records.remove(&7))),
+        ("a record", "payment-7: ", |_, books| books.records.retain(|id, _| *id != 7)),
         ("money from nowhere", "all accounts hold 100000001 cents", |_, books| books.balances[0] += 1),
         ("a balance", " cents, not ", |payments, books| {
             let from = payer(payments, 7);

@@ -25,16 +25,18 @@ pub enum PaymentError {
 /// processed, or not at all.
 ///
 /// The lease is how long a payment waits that was being made when its worker died. A short one is harmless here: a worker that is slower
-/// than that cannot commit any more, so its work is lost, but nothing is done twice.
+/// than that may lose the payment to another, and then cannot commit: it has worked in vain, but nothing is done twice.
+// rustfmt moves the lines of an attribute in a macro to the right, each time.
+#[rustfmt::skip]
 macro_rules! consumer_on {
     ($database:ident, $store:literal, $pay:ident) => {
         #[consumer(
-                                                    queue = "payment.process",
-                                                    retry(max = 5, delay = "50ms"),
-                                                    dlq(queue = "dlq.payment.process.fail", exchange = "dlx.exchange"),
-                                                    idempotent(store = $store, transactional, lease = "1s"),
-                                                    prefetch = 8
-                                                )]
+            queue = "payment.process",
+            retry(max = 5, delay = "50ms"),
+            dlq(queue = "dlq.payment.process.fail", exchange = "dlx.exchange"),
+            idempotent(store = $store, transactional, lease = "1s"),
+            prefetch = 8
+        )]
         pub async fn $pay(payment: Payment, mut tx: Tx<'_, sqlx::$database>, attempt: Attempt) -> Result<(), PaymentError> {
             // The lower account first, whichever pays, so that two payments never wait for each other.
             let mut postings = [(payment.from, -payment.cents), (payment.to, payment.cents)];

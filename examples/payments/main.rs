@@ -86,8 +86,10 @@ async fn run(options: &Options) -> Result<bool, Problem> {
         Some(path) => input::read(path)?,
         None => input::made_up(options.payments),
     };
-    let directory = tempfile::tempdir()?;
-    let store = options.store.clone().unwrap_or_else(|| format!("sqlite:{}", directory.path().join("bank.db").display()));
+    // A worker is given its store: being killed, it would leave a directory behind.
+    let directory = options.store.is_none().then(tempfile::tempdir).transpose()?;
+    let file = directory.as_ref().map(|directory| format!("sqlite:{}", directory.path().join("bank.db").display()));
+    let store = options.store.clone().or(file).unwrap_or_default();
     let books = Books::open(&store)?;
     if options.worker {
         worker::work(&options.broker, &books, payments).await?;

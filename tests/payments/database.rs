@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use mqguard::sqlx::{AssertSqlSafe, Connection, Executor};
+use mqguard::sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, PgConnection, raw_sql};
 
 /// It is dropped with this.
 pub(crate) struct Database {
@@ -38,9 +38,9 @@ impl Database {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             if self.server.starts_with("postgres") {
-                execute::<mqguard::sqlx::PgConnection>(&self.server, sql).await;
+                execute::<PgConnection>(&self.server, sql).await;
             } else {
-                execute::<mqguard::sqlx::MySqlConnection>(&self.server, sql).await;
+                execute::<MySqlConnection>(&self.server, sql).await;
             }
         });
     }
@@ -51,7 +51,7 @@ where
     for<'c> &'c mut C: Executor<'c, Database = C::Database>,
 {
     let mut connection = C::connect(url).await.expect("the server lets us in");
-    mqguard::sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("it can be done");
+    raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("it can be done");
 }
 
 impl Drop for Database {

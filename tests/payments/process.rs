@@ -1,5 +1,7 @@
 //! The example `payments` as a process of its own.
 
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek};

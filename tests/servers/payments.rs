@@ -9,8 +9,8 @@ use crate::support::Vhost;
 fn fifty_kills_on_rabbitmq_and_postgres() {
     let (vhost, database) = (Vhost::new(), Database::postgres());
     let places = ["--broker", &vhost.url(), "--store", &database.url()];
-    let summary = run(&[&["--chaos", "--json", "--payments", "10000"], &places[..]].concat()).summary();
+    let summary = run(&[&["--chaos", "--json", "--payments", "5000"], &places[..]].concat()).summary();
     summary.tell("RabbitMQ and PostgreSQL");
-    summary.assert_exact(10_000, Some(50));
+    summary.assert_exact(5_000, Some(50));
     vhost.until_no_backlog(&[]);
 }
