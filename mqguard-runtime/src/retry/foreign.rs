@@ -51,6 +51,8 @@ fn known(error: &(dyn Error + 'static)) -> Option<Retry> {
     let known = known.or_else(|| as_a::<lapin::Error>(error));
     #[cfg(feature = "redis")]
     let known = known.or_else(|| as_a::<redis::RedisError>(error));
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    let known = known.or_else(|| as_a::<sqlx::Error>(error));
     known
 }
 
@@ -149,6 +151,28 @@ impl RetryableError for sqlx::Error {
                 Retry::Retryable
             }
             _ => Retry::Fatal,
+        }
+    }
+}
+
+#[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sqlx_says_without_a_server() {
+        let classes = [
+            (sqlx::Error::Io(io::ErrorKind::ConnectionReset.into()), Retry::Retryable),
+            (sqlx::Error::PoolTimedOut, Retry::Retryable),
+            (sqlx::Error::WorkerCrashed, Retry::Retryable),
+            (sqlx::Error::RowNotFound, Retry::Fatal),
+            (sqlx::Error::ColumnNotFound("cents".into()), Retry::Fatal),
+        ];
+        for (error, class) in classes {
+            assert_eq!(error.retry(), class, "{error}");
+            let text = error.to_string();
+            let boxed: Box<dyn Error + Send + Sync> = error.into();
+            assert_eq!(boxed.retry(), class, "boxed: {text}");
         }
     }
 }
