@@ -6,16 +6,19 @@ use tokio::time::Instant;
 
 use super::context::Effects;
 use super::handler::{Prepared, Ran};
-use super::pipeline::{InFlight, Pipeline};
+use super::pipeline::{InFlight, NotDone, Pipeline};
 use crate::idempotency::{Kept, NotCommitted, Settled, Step, StoreError, Transaction};
 
 impl Pipeline {
     /// Before the commit a crash undoes what the handler wrote, and its message runs again when its lease is over; after it the redelivery
     /// is a duplicate. What was written is undone before anything else follows from a failure.
     pub(super) async fn run_in_transaction(&self, flight: Box<InFlight>, prepared: Prepared) {
-        let begun = match &self.ledger {
-            Some(ledger) => ledger.begin().await,
-            None => Ok(None),
+        let lost = flight.lost();
+        let begun = tokio::select! {
+            biased;
+            begun = self.begin() => begun,
+            () = lost.cancelled() => return self.not_done(flight, NotDone::LeaseLost).await,
+            () = self.stop.force.cancelled() => return self.not_done(flight, NotDone::Aborted).await,
         };
         let transaction = match begun {
             Ok(transaction) => transaction,
@@ -32,6 +35,13 @@ impl Pipeline {
                 }
                 self.not_done(flight, why).await;
             }
+        }
+    }
+
+    async fn begin(&self) -> Result<Option<Box<dyn Transaction>>, StoreError> {
+        match &self.ledger {
+            Some(ledger) => ledger.begin().await,
+            None => Ok(None),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::pool::{Pool, PoolOptions};
-use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard, OwnedSemaphorePermit};
+use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::super::contract::{Hold, Settled, StoreError};
@@ -20,8 +20,8 @@ use super::link::Place;
 use crate::consumer::{Context, Extract, Failure, MissingState, States};
 use crate::retry::{Retry, RetryableError};
 
-/// How long a handler may wait for a session, when all are in use.
-const ACQUIRE: Duration = Duration::from_secs(30);
+/// How long opening a session may take. That all are in use is waited for before, for as long as it takes.
+const OPEN: Duration = Duration::from_secs(5);
 /// How long a commit or a rollback may take.
 const END: Duration = Duration::from_secs(10);
 
@@ -88,20 +88,23 @@ type Slot<DB> = Mutex<Option<sqlx::Transaction<'static, DB>>>;
 pub(super) struct SqlTransactions<D: Dialect> {
     place: Place<D>,
     sessions: u32,
+    /// One for each session.
+    permits: Arc<Semaphore>,
     /// Made when it is first needed: that takes a runtime.
     pool: OnceLock<Pool<D::Database>>,
 }
 
 impl<D: Dialect> SqlTransactions<D> {
     pub(super) fn new(place: Place<D>, sessions: u32) -> Self {
-        Self { place, sessions, pool: OnceLock::new() }
+        let permits = Arc::new(Semaphore::new(usize::try_from(sessions).unwrap_or(Semaphore::MAX_PERMITS)));
+        Self { place, sessions, permits, pool: OnceLock::new() }
     }
 
     fn pool(&self) -> &Pool<D::Database> {
         self.pool.get_or_init(|| {
             PoolOptions::new()
                 .max_connections(self.sessions)
-                .acquire_timeout(ACQUIRE)
+                .acquire_timeout(OPEN)
                 // That a session is lost is found out by beginning in it, which is tried again.
                 .test_before_acquire(false)
                 .after_connect(|connection, _| Box::pin(D::prepare(connection)))
@@ -135,19 +138,21 @@ impl<D: Dialect> Transactions for SqlTransactions<D> {
     }
 
     async fn begin(&self) -> Result<Box<dyn Transaction>, StoreError> {
+        // Never closed, it always gives one.
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
         let turn = self.place.turn().await;
         let transaction = self.transaction().await.map_err(|error| failure::of::<D>(&error, &self.place.shown()))?;
         let slot = Arc::new(Mutex::new(Some(transaction)));
-        Ok(Box::new(SqlTransaction::<D> { slot, place: self.place.clone(), turn }))
+        Ok(Box::new(SqlTransaction::<D> { slot, place: self.place.clone(), held: [permit, turn] }))
     }
 }
 
 struct SqlTransaction<D: Dialect> {
     slot: Arc<Slot<D::Database>>,
     place: Place<D>,
-    /// Of the one writer at a time, where there is only one. Given back after the transaction has ended.
+    /// The right to a session, and to write where one does at a time. Given back after the transaction has ended.
     #[expect(dead_code, reason = "held")]
-    turn: Option<OwnedSemaphorePermit>,
+    held: [Option<OwnedSemaphorePermit>; 2],
 }
 
 impl<D: Dialect> SqlTransaction<D> {
