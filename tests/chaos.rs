@@ -70,7 +70,7 @@ async fn nothing_is_lost_and_nothing_is_done_twice_that_need_not_be() {
         };
         let letters = run.letters(queue).await;
         let killed: BTreeSet<u32> = (0..run.kills).collect();
-        let part = Part { queue, lines: of_queue, effects, letters, killed };
+        let part = Part { queue, lines: of_queue, effects, letters, killed, closures: run.closures };
         let figures = part.audit();
         eprintln!("{figures}");
         problems.extend(figures.problems);

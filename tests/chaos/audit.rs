@@ -22,6 +22,8 @@ pub(crate) struct Part {
     pub(crate) effects: Vec<u32>,
     pub(crate) letters: Vec<(u32, Reason)>,
     pub(crate) killed: BTreeSet<u32>,
+    /// How often connections were closed.
+    pub(crate) closures: usize,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ pub(crate) struct Figures {
     queue: &'static str,
     /// Claims that were held at a kill.
     held: usize,
+    /// Deliveries that were given back.
+    returned: usize,
     lost: usize,
     doubled: usize,
     early: usize,
@@ -68,6 +72,10 @@ impl History<'_> {
 
     fn runs(&self) -> usize {
         self.lines.iter().filter(|line| matches!(line.what, What::Begin(_))).count()
+    }
+
+    fn returns(&self) -> usize {
+        self.lines.iter().filter(|line| line.what == What::Returned).count()
     }
 
     fn is_recorded_as_processed(&self) -> bool {
@@ -155,7 +163,8 @@ impl Part {
         figures.check(effects <= 1 || may_double, || format!("{name}: {effects} effects, held at the kills of {deaths:?}"));
     }
 
-    /// None is run early, and none more often than it needs, but once more for each kill.
+    /// None is run early, and none more often than it needs, but once more for each kill and for each connection that was closed before
+    /// the retry was with the broker.
     fn runs(&self, figures: &mut Figures, message: u32, history: &History<'_>) {
         let name = format!("{} {message} ({:?})", self.queue, fate(message));
         let deaths = history.deaths().len();
@@ -167,7 +176,12 @@ impl Part {
         };
         let extra = history.runs().saturating_sub(needed as usize);
         figures.extra_runs += extra;
-        figures.check(extra <= deaths, || format!("{name}: {extra} runs too many, held at {deaths} kills"));
+        let returns = history.returns();
+        figures.returned += returns;
+        figures.check(extra <= deaths + returns, || {
+            format!("{name}: {extra} runs too many, held at {deaths} kills, and given back {returns} times")
+        });
+        figures.check(returns <= self.closures, || format!("{name}: given back {returns} times"));
         let early: Vec<_> = history.delays().into_iter().filter(|delay| *delay < DELAY).collect();
         figures.early += early.len();
         figures.check(early.is_empty(), || format!("{name}: retried after {early:?}"));
@@ -176,7 +190,7 @@ impl Part {
 
 impl Figures {
     pub(crate) const HEAD: &str =
-        "queue                messages held lost doubled early extra runs letters repeated crash loops delay";
+        "queue                messages held returned lost doubled early extra runs letters repeated crash loops delay";
 
     fn check(&mut self, is_so: bool, problem: impl FnOnce() -> String) {
         if !is_so {
@@ -187,10 +201,12 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, held, lost, doubled, early, extra_runs, letters, repeated_letters, crash_loops, delay, .. } = self;
+        let Self {
+            queue, held, returned, lost, doubled, early, extra_runs, letters, repeated_letters, crash_loops, delay, ..
+        } = self;
         write!(
             f,
-            "{queue:20} {MESSAGES:8} {held:4} {lost:4} {doubled:7} {early:5} {extra_runs:10} {letters:7} {repeated_letters:8} \
+            "{queue:20} {MESSAGES:8} {held:4} {returned:8} {lost:4} {doubled:7} {early:5} {extra_runs:10} {letters:7} {repeated_letters:8} \
              {crash_loops:11} {} ms",
             delay.as_millis()
         )

@@ -27,7 +27,7 @@ const QUIET: Duration = Duration::from_secs(20);
 pub(crate) struct Run {
     pub(crate) began: Instant,
     pub(crate) kills: u32,
-    pub(crate) closures: u32,
+    pub(crate) closures: usize,
     pub(crate) ledger: Ledger,
     pub(crate) lab: Lab,
     /// Its length when the worker started.

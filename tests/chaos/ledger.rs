@@ -40,6 +40,8 @@ pub(crate) enum What {
     Processed,
     /// The guard told that it has ended, now or earlier.
     Ended,
+    /// The guard told that it gave the delivery back, as it does when it lost the connection.
+    Returned,
 }
 
 #[derive(Debug, Clone)]
@@ -86,6 +88,7 @@ impl fmt::Display for What {
             Self::Effect => f.write_str("effect -"),
             Self::Processed => f.write_str("processed -"),
             Self::Ended => f.write_str("ended -"),
+            Self::Returned => f.write_str("returned -"),
         }
     }
 }
@@ -105,6 +108,7 @@ impl FromStr for Line {
             "effect" => What::Effect,
             "processed" => What::Processed,
             "ended" => What::Ended,
+            "returned" => What::Returned,
             _ => return Err(()),
         };
         let at = Duration::from_micros(at.parse().map_err(drop)?);

@@ -137,6 +137,7 @@ fn tell(ledger: &Ledger, event: &Event<'_>) {
     let what = match event.kind {
         EventKind::Processed { .. } => What::Processed,
         EventKind::Duplicate | EventKind::DeadLettered { .. } => What::Ended,
+        EventKind::Returned => What::Returned,
         _ => return,
     };
     ledger.write(event.queue, number(event.message_id.expect("all have one")), what);
