@@ -33,6 +33,7 @@ pub(crate) struct Figures {
     held: usize,
     /// Deliveries that were given back.
     returned: usize,
+    lapses: usize,
     lost: usize,
     doubled: usize,
     early: usize,
@@ -61,7 +62,7 @@ impl History<'_> {
         for line in self.lines {
             match &line.what {
                 What::Ask(owner) => drop(held.insert((line.process, owner))),
-                What::Free(owner) | What::Complete(owner) => drop(held.remove(&(line.process, owner))),
+                What::Busy(owner) | What::Free(owner) | What::Complete(owner) => drop(held.remove(&(line.process, owner))),
                 // Only one can have been processed; of a transaction this is what tells it.
                 What::Processed => held.retain(|(process, _)| *process != line.process),
                 _ => {}
@@ -70,12 +71,21 @@ impl History<'_> {
         held.into_iter().map(|(process, _)| process).filter(|process| self.killed.contains(process)).collect()
     }
 
+    fn count(&self, is_counted: impl Fn(&What) -> bool) -> usize {
+        self.lines.iter().filter(|line| is_counted(&line.what)).count()
+    }
+
     fn runs(&self) -> usize {
-        self.lines.iter().filter(|line| matches!(line.what, What::Begin(_))).count()
+        self.count(|what| matches!(what, What::Begin(_)))
     }
 
     fn returns(&self) -> usize {
-        self.lines.iter().filter(|line| line.what == What::Returned).count()
+        self.count(|what| *what == What::Returned)
+    }
+
+    /// Claims that were lost in a process that lived: on a machine that stands still for longer than a lease.
+    fn lapses(&self) -> usize {
+        self.count(|what| *what == What::Again).saturating_sub(self.count(|what| matches!(what, What::Busy(_))))
     }
 
     fn is_recorded_as_processed(&self) -> bool {
@@ -90,11 +100,11 @@ impl History<'_> {
         pairs.map(|(failed, began)| began.saturating_sub(failed)).collect()
     }
 
-    /// Whether each effect but one was had in a process that was killed before it could record it.
+    /// Whether each effect but one was had in a process that was killed before it could record it, or that had lost its claim.
     fn doubles_are_of_kills(&self, deaths: &BTreeSet<u32>) -> bool {
         let effects: Vec<u32> = self.lines.iter().filter(|line| line.what == What::Effect).map(|line| line.process).collect();
         let cut = effects.iter().filter(|process| deaths.contains(process)).collect::<BTreeSet<_>>().len();
-        cut + 1 >= effects.len()
+        cut + self.lapses() + 1 >= effects.len()
     }
 }
 
@@ -154,7 +164,9 @@ impl Part {
 
         let deaths = history.deaths();
         figures.crash_loops += usize::from(is_condemned);
-        figures.check(!is_condemned || deaths.len() > MAX_CRASHES, || format!("{name}: a crash loop of kills {deaths:?}"));
+        figures.check(!is_condemned || deaths.len() + history.lapses() > MAX_CRASHES, || {
+            format!("{name}: a crash loop of kills {deaths:?}")
+        });
         let is_processed = history.is_recorded_as_processed() || self.queue == TRANSACTIONAL && effects > 0;
         figures.check(letters.is_empty() || !is_processed, || format!("{name}: a letter for a success"));
 
@@ -176,10 +188,11 @@ impl Part {
         };
         let extra = history.runs().saturating_sub(needed as usize);
         figures.extra_runs += extra;
-        let returns = history.returns();
+        let (returns, lapses) = (history.returns(), history.lapses());
         figures.returned += returns;
-        figures.check(extra <= deaths + returns, || {
-            format!("{name}: {extra} runs too many, held at {deaths} kills, and given back {returns} times")
+        figures.lapses += lapses;
+        figures.check(extra <= deaths + returns + lapses, || {
+            format!("{name}: {extra} runs too many, held at {deaths} kills, given back {returns} times, lost {lapses} times")
         });
         figures.check(returns <= self.closures, || format!("{name}: given back {returns} times"));
         let early: Vec<_> = history.delays().into_iter().filter(|delay| *delay < DELAY).collect();
@@ -190,7 +203,7 @@ impl Part {
 
 impl Figures {
     pub(crate) const HEAD: &str =
-        "queue                messages held returned lost doubled early extra runs letters repeated crash loops delay";
+        "queue                messages held returned lapses lost doubled early extra runs letters repeated crash loops delay";
 
     fn check(&mut self, is_so: bool, problem: impl FnOnce() -> String) {
         if !is_so {
@@ -202,11 +215,23 @@ impl Figures {
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            queue, held, returned, lost, doubled, early, extra_runs, letters, repeated_letters, crash_loops, delay, ..
+            queue,
+            held,
+            returned,
+            lapses,
+            lost,
+            doubled,
+            early,
+            extra_runs,
+            letters,
+            repeated_letters,
+            crash_loops,
+            delay,
+            ..
         } = self;
         write!(
             f,
-            "{queue:20} {MESSAGES:8} {held:4} {returned:8} {lost:4} {doubled:7} {early:5} {extra_runs:10} {letters:7} {repeated_letters:8} \
+            "{queue:20} {MESSAGES:8} {held:4} {returned:8} {lapses:6} {lost:4} {doubled:7} {early:5} {extra_runs:10} {letters:7} {repeated_letters:8} \
              {crash_loops:11} {} ms",
             delay.as_millis()
         )

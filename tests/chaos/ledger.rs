@@ -26,7 +26,9 @@ pub(crate) struct Ledger {
 pub(crate) enum What {
     /// A claim is asked for.
     Ask(String),
-    /// A claim was not granted, or its end is recorded: this owner holds nothing any more.
+    /// Another owner has it.
+    Busy(String),
+    /// A claim was not granted for another reason, or its end is recorded: this owner holds nothing any more.
     Free(String),
     /// As `Free`, and it is recorded that the message was processed.
     Complete(String),
@@ -42,6 +44,8 @@ pub(crate) enum What {
     Ended,
     /// The guard told that it gave the delivery back, as it does when it lost the connection.
     Returned,
+    /// The guard told that it comes again because another owner has it, or may have it: the claim was not granted, or is lost.
+    Again,
 }
 
 #[derive(Debug, Clone)]
@@ -81,6 +85,7 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ask(owner) => write!(f, "ask {owner}"),
+            Self::Busy(owner) => write!(f, "busy {owner}"),
             Self::Free(owner) => write!(f, "free {owner}"),
             Self::Complete(owner) => write!(f, "complete {owner}"),
             Self::Begin(retries) => write!(f, "begin {retries}"),
@@ -89,6 +94,7 @@ impl fmt::Display for What {
             Self::Processed => f.write_str("processed -"),
             Self::Ended => f.write_str("ended -"),
             Self::Returned => f.write_str("returned -"),
+            Self::Again => f.write_str("again -"),
         }
     }
 }
@@ -101,6 +107,7 @@ impl FromStr for Line {
         let parse = |text: &str| text.parse::<u32>().map_err(drop);
         let what = match what {
             "ask" => What::Ask(detail.into()),
+            "busy" => What::Busy(detail.into()),
             "free" => What::Free(detail.into()),
             "complete" => What::Complete(detail.into()),
             "begin" => What::Begin(parse(detail)?),
@@ -109,6 +116,7 @@ impl FromStr for Line {
             "processed" => What::Processed,
             "ended" => What::Ended,
             "returned" => What::Returned,
+            "again" => What::Again,
             _ => return Err(()),
         };
         let at = Duration::from_micros(at.parse().map_err(drop)?);
@@ -136,9 +144,12 @@ impl Store for Watched {
         let owner = request.owner.to_string();
         self.ledger.write(queue, message, What::Ask(owner.clone()));
         let answer = self.store.claim(request).await;
-        if !matches!(answer, Ok(Claim::Granted { .. } | Claim::Letter { .. }) | Err(_)) {
-            self.ledger.write(queue, message, What::Free(owner));
-        }
+        let what = match answer {
+            Ok(Claim::Granted { .. } | Claim::Letter { .. }) | Err(_) => return answer,
+            Ok(Claim::Busy { .. }) => What::Busy(owner),
+            Ok(_) => What::Free(owner),
+        };
+        self.ledger.write(queue, message, what);
         answer
     }
 

@@ -138,6 +138,7 @@ fn tell(ledger: &Ledger, event: &Event<'_>) {
         EventKind::Processed { .. } => What::Processed,
         EventKind::Duplicate | EventKind::DeadLettered { .. } => What::Ended,
         EventKind::Returned => What::Returned,
+        EventKind::Busy { .. } => What::Again,
         _ => return,
     };
     ledger.write(event.queue, number(event.message_id.expect("all have one")), what);
