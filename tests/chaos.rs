@@ -58,7 +58,7 @@ async fn nothing_is_lost_and_nothing_is_done_twice_that_need_not_be() {
 
     let lines = run.ledger.lines();
     let mut session = run.lab.session().await;
-    let mut problems = Vec::new();
+    let mut problems: Vec<String> = Vec::new();
     eprintln!("{}", Figures::HEAD);
     for queue in PARTS {
         let of_queue: Vec<_> = lines.iter().filter(|line| line.queue == queue).cloned().collect();
@@ -77,5 +77,6 @@ async fn nothing_is_lost_and_nothing_is_done_twice_that_need_not_be() {
     }
     eprintln!("kills {} by seed {seed}, connections closed {} times, {:?}", run.kills, run.closures, run.began.elapsed());
     assert!(run.kills >= faults::KILLS);
-    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+    // With all that was done to the message; of many problems the first show as much.
+    assert!(problems.is_empty(), "{} problems, such as\n{}", problems.len(), problems[..problems.len().min(10)].join("\n"));
 }

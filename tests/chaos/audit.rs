@@ -129,9 +129,8 @@ impl Part {
             let before = figures.problems.len();
             self.ends(&mut figures, message, &history);
             self.runs(&mut figures, message, &history);
-            if figures.problems.len() > before {
-                let lines = history.lines.iter().map(|line| format!("\n    {:?} p{} {:?}", line.at, line.process, line.what));
-                figures.problems.push(lines.collect());
+            if let Some(problem) = figures.problems.get_mut(before..).and_then(|new| new.last_mut()) {
+                lines.iter().for_each(|line| *problem += &format!("\n    {:?} p{} {:?}", line.at, line.process, line.what));
             }
         }
         delays.sort();
