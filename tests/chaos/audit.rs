@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use mqguard::Reason;
@@ -9,14 +10,13 @@ use mqguard::Reason;
 use crate::ledger::{Line, What};
 use crate::worker::{DELAY, Fate, MAX_RETRIES, PREFETCH, TRANSACTIONAL, fate};
 
-/// As many messages as each queue got.
-pub(crate) const MESSAGES: u32 = 1_200;
 /// A message that was held at more kills becomes a letter.
 const MAX_CRASHES: usize = 3;
 
 /// All that is known of one queue.
 pub(crate) struct Part {
     pub(crate) queue: &'static str,
+    pub(crate) messages: RangeInclusive<u32>,
     pub(crate) lines: Vec<Line>,
     /// The message of each effect, as often as it was had.
     pub(crate) effects: Vec<u32>,
@@ -29,6 +29,7 @@ pub(crate) struct Part {
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     queue: &'static str,
+    messages: usize,
     /// Claims that were held at a kill.
     held: usize,
     /// Deliveries that were given back.
@@ -92,7 +93,7 @@ impl History<'_> {
         self.lines.iter().any(|line| matches!(line.what, What::Complete(_) | What::Processed))
     }
 
-    /// From the first failure of each run to the first beginning of the next one; what a kill cuts short begins again without delay.
+    /// From the first failure of each run to the first beginning of the next; what a kill cuts short begins again without delay.
     fn delays(&self) -> Vec<Duration> {
         let first = |what: &What| self.lines.iter().find(|line| line.what == *what).map(|line| line.at);
         let pairs =
@@ -114,9 +115,9 @@ impl Part {
         for line in &self.lines {
             by_message.entry(line.message).or_default().push(line);
         }
-        let mut figures = Figures { queue: self.queue, ..Figures::default() };
+        let mut figures = Figures { queue: self.queue, messages: self.messages.clone().count(), ..Figures::default() };
         let mut delays = Vec::new();
-        for message in 1..=MESSAGES {
+        for message in self.messages.clone() {
             let mut lines = by_message.remove(&message).unwrap_or_default();
             lines.sort_by_key(|line| line.at);
             let history = History {
@@ -162,6 +163,9 @@ impl Part {
         figures.repeated_letters += letters.len().saturating_sub(1);
 
         let deaths = history.deaths();
+        // A process died, or its connection, before it knew that the letter was out.
+        let is_explained = letters.len() <= 1 + deaths.len() + self.closures;
+        figures.check(is_explained, || format!("{name}: {} letters, held at the kills of {deaths:?}", letters.len()));
         figures.crash_loops += usize::from(is_condemned);
         figures.check(!is_condemned || deaths.len() + history.lapses() > MAX_CRASHES, || {
             format!("{name}: a crash loop of kills {deaths:?}")
@@ -174,8 +178,8 @@ impl Part {
         figures.check(effects <= 1 || may_double, || format!("{name}: {effects} effects, held at the kills of {deaths:?}"));
     }
 
-    /// None is run early, and none more often than it needs, but once more for each kill and for each connection that was closed before
-    /// the retry was with the broker.
+    /// None is run early, and none more often than it needs, but once more for each kill and for each connection that was closed
+    /// before the retry was with the broker.
     fn runs(&self, figures: &mut Figures, message: u32, history: &History<'_>) {
         let name = format!("{} {message} ({:?})", self.queue, fate(message));
         let deaths = history.deaths().len();
@@ -215,6 +219,7 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             queue,
+            messages,
             held,
             returned,
             lapses,
@@ -230,8 +235,8 @@ impl fmt::Display for Figures {
         } = self;
         write!(
             f,
-            "{queue:20} {MESSAGES:8} {held:4} {returned:8} {lapses:6} {lost:4} {doubled:7} {early:5} {extra_runs:10} {letters:7} {repeated_letters:8} \
-             {crash_loops:11} {} ms",
+            "{queue:20} {messages:8} {held:4} {returned:8} {lapses:6} {lost:4} {doubled:7} {early:5} {extra_runs:10} \
+             {letters:7} {repeated_letters:8} {crash_loops:11} {} ms",
             delay.as_millis()
         )
     }

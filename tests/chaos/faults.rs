@@ -1,5 +1,6 @@
 //! A load in bursts, and in each of them a kill.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,6 @@ use mqguard::{DeadLetter, Payload, PublishError, Publisher, Reason};
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::audit::MESSAGES;
 use crate::child::Process;
 use crate::database::{Kind, Lab};
 use crate::ledger::{Ledger, What};
@@ -16,15 +16,16 @@ use crate::process::PATIENCE;
 use crate::support::{Database, Vhost, take, until, within};
 use crate::worker::{self, PARTS, VARIABLES, message_id, number};
 
-/// One in each burst.
-pub(crate) const KILLS: u32 = 24;
-const BURST: u32 = MESSAGES / KILLS;
+/// So many messages for each queue, and one kill.
+const BURST: u32 = 50;
 /// From one burst to the next, as a rule.
 const PAUSE: Duration = Duration::from_millis(1_500);
 /// In which nothing is written to the ledger: whatever has not ended by then is stuck.
 const QUIET: Duration = Duration::from_secs(20);
 
 pub(crate) struct Run {
+    /// Of each queue.
+    pub(crate) messages: RangeInclusive<u32>,
     pub(crate) began: Instant,
     pub(crate) kills: u32,
     pub(crate) closures: usize,
@@ -43,7 +44,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Declares all queues and starts the first worker.
-    pub(crate) async fn begin(seed: u64) -> Self {
+    pub(crate) async fn begin(seed: u64, messages: RangeInclusive<u32>) -> Self {
         let began = Instant::now();
         let (vhost, redis, lab) = (Arc::new(Vhost::new()), Database::new(), Lab::new(Kind::Postgres).await);
         lab.session().await.must("CREATE TABLE effect (message BIGINT NOT NULL)").await;
@@ -55,6 +56,7 @@ impl Run {
         let worker = start(&vhost, &redis, &lab, directory.path(), 0);
         let random = fastrand::Rng::with_seed(seed);
         Self {
+            messages,
             began,
             kills: 0,
             closures: 0,
@@ -72,9 +74,9 @@ impl Run {
     }
 
     pub(crate) async fn faults(&mut self) {
-        for burst in 0..KILLS {
+        for (burst, first) in self.messages.clone().step_by(BURST as usize).enumerate() {
             let next = tokio::time::Instant::now() + PAUSE;
-            self.publish(burst).await;
+            self.publish(first).await;
             // A kill while the worker starts would find nothing in progress.
             until("the worker works", || self.ledger.len() > self.ledger_before);
             if burst % 4 == 1 {
@@ -114,9 +116,9 @@ impl Run {
     }
 
     /// Publishes the messages of a burst to each queue, some of them twice.
-    async fn publish(&self, burst: u32) {
+    async fn publish(&self, first: u32) {
         let mut publishing = JoinSet::new();
-        for message in burst * BURST + 1..=(burst + 1) * BURST {
+        for message in first..first + BURST {
             for queue in PARTS {
                 let publisher = self.publisher.clone();
                 publishing.spawn(async move {
@@ -134,7 +136,7 @@ impl Run {
     /// Waits until every message has ended, and ends the worker. What is stuck is for the audit to tell.
     pub(crate) async fn finish(&mut self) {
         let (mut len, mut since) = (0, Instant::now());
-        while self.count_ended() < PARTS.len() * MESSAGES as usize && since.elapsed() < QUIET {
+        while self.count_ended() < PARTS.len() * self.messages.clone().count() && since.elapsed() < QUIET {
             if self.ledger.len() > len {
                 (len, since) = (self.ledger.len(), Instant::now());
             }

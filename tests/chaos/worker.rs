@@ -29,10 +29,13 @@ pub(crate) enum Fate {
     Never,
 }
 
+/// Messages beyond this one fail in every run.
+pub(crate) const LAST_MIXED: u32 = 10_000;
+
 /// Every fifth message fails once or twice, but of 50 messages one never succeeds, and one fails for good at once.
 pub(crate) fn fate(message: u32) -> Fate {
     match message {
-        message if message % 50 == 0 => Fate::Never,
+        message if message > LAST_MIXED || message % 50 == 0 => Fate::Never,
         message if message % 50 == 25 => Fate::Fatal,
         message if message % 10 == 0 => Fate::After(2),
         message if message % 5 == 0 => Fate::After(1),
