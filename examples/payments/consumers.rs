@@ -29,12 +29,12 @@ pub enum PaymentError {
 macro_rules! consumer_on {
     ($database:ident, $store:literal, $pay:ident) => {
         #[consumer(
-                                                            queue = "payment.process",
-                                                            retry(max = 5, delay = "50ms"),
-                                                            dlq(queue = "dlq.payment.process.fail", exchange = "dlx.exchange"),
-                                                            idempotent(store = $store, transactional, lease = "1s"),
-                                                            prefetch = 8
-                                                        )]
+                                            queue = "payment.process",
+                                            retry(max = 5, delay = "50ms"),
+                                            dlq(queue = "dlq.payment.process.fail", exchange = "dlx.exchange"),
+                                            idempotent(store = $store, transactional, lease = "1s"),
+                                            prefetch = 8
+                                        )]
         pub async fn $pay(payment: Payment, mut tx: Tx<'_, sqlx::$database>, attempt: Attempt) -> Result<(), PaymentError> {
             // The lower account first, whichever pays, so that two payments never wait for each other.
             let mut postings = [(payment.from, -payment.cents), (payment.to, payment.cents)];
