@@ -39,6 +39,9 @@ macro_rules! on {
                 update.bind(payment.cents).bind(&payment.account).execute(&mut *tx).await?;
                 desk.in_the_middle(&payment).await;
                 sqlx::query("UPDATE account SET payments = payments + 1").execute(&mut *tx).await?;
+                if let Some(statement) = payment.how.ends() {
+                    sqlx::raw_sql(statement).execute(&mut *tx).await?;
+                }
                 desk.at_the_end(&payment, attempt).await
             }
 
@@ -53,7 +56,8 @@ macro_rules! on {
                 a_statement_that_is_refused_is_a_failure,
                 duplicates_that_come_at_once_are_paid_once,
                 many_payments_to_one_account_add_up,
-                what_runs_at_the_end_of_the_grace_period_is_undone
+                what_runs_at_the_end_of_the_grace_period_is_undone,
+                a_transaction_that_the_handler_has_ended_is_no_success
                 $(, $more)*
             }
         }

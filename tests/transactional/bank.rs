@@ -30,10 +30,23 @@ pub(crate) enum How {
     Panic,
     /// It does not end.
     Hang,
+    /// It ends the transaction, which is not its to end.
+    Commit,
+    Rollback,
     /// The first run waits for the test, between its statements.
     WaitInTheMiddle,
     /// The first run waits for the test, after its statements.
     WaitAtTheEnd,
+}
+
+impl How {
+    pub(crate) fn ends(self) -> Option<&'static str> {
+        match self {
+            Self::Commit => Some("COMMIT"),
+            Self::Rollback => Some("ROLLBACK"),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error, RetryableError)]
@@ -78,7 +91,7 @@ impl Desk {
             How::Fatal => return Err(PaymentError::Blocked),
             How::Panic => panic!("in the middle"),
             How::Hang => std::future::pending().await,
-            How::WaitInTheMiddle => {}
+            How::Commit | How::Rollback | How::WaitInTheMiddle => {}
         }
         Ok(())
     }

@@ -134,3 +134,21 @@ pub(crate) async fn a_session_that_is_lost_at_the_commit_costs_no_attempt(mut ba
     assert_eq!(bank.account().await, paid(1));
     assert_eq!(bank.session.number("SELECT crashes FROM mq_consume_record").await, 0);
 }
+
+/// Nor is the session given to another run: those that follow are right.
+pub(crate) async fn a_transaction_that_the_handler_has_ended_is_no_success(mut bank: Bank) {
+    for (id, how) in [("commit", How::Commit), ("rollback", How::Rollback)] {
+        bank.publish(id, &payment(0, how)).await;
+        let Told::Dead(why) = bank.told().await else { panic!("{id} is no dead letter") };
+        assert!(why.contains("the transaction that it was given had ended before"), "{why}");
+    }
+    // What the handler has committed by itself cannot be undone.
+    assert_eq!(bank.account().await, paid(1));
+    for id in 0..40 {
+        bank.publish(&id.to_string(), &payment(0, How::Transient)).await;
+    }
+    for _ in 0..40 {
+        assert_eq!(bank.told().await, Told::Processed(0));
+    }
+    assert_eq!(bank.account().await, paid(41));
+}

@@ -24,6 +24,7 @@ async fn a_store_without_transactions_is_told() {
     let why = refused(Guard::embedded().consumer::<pay>()).await;
     assert!(why.contains("consumer `pay` (queue `q`)"), "{why}");
     assert!(why.contains("it is `transactional`, but the store `sqlite` has no transactions"), "{why}");
+    assert_eq!(why.lines().count(), 1, "{why}");
     assert!(why.contains("call `.store_url"), "{why}");
 }
 

@@ -6,6 +6,7 @@ use super::builder::{Guard, Registered};
 use super::error::{ConfigError, Error, Result};
 use super::stores::NoStore;
 use crate::consumer::Role;
+use crate::idempotency::Database;
 
 /// What a guard needs to run.
 pub(super) fn to_run(guard: &Guard) -> Result<()> {
@@ -85,7 +86,8 @@ fn states(guard: &Guard, registered: &Registered) -> Vec<String> {
     let transactional = registered.spec.idempotent.filter(|spec| spec.transactional);
     let store = transactional.and_then(|spec| guard.stores.find(&spec).ok());
     let transactions = store.and_then(|store| store.transactions());
-    let states = guard.states.with_database(transactions.map(|transactions| transactions.database()));
+    let database = transactions.map_or_else(Database::unknown, |transactions| transactions.database());
+    let states = guard.states.with_database(transactional.map(|_| database));
     registered.handler.missing(&states).iter().map(ToString::to_string).collect()
 }
 

@@ -48,6 +48,11 @@ pub struct Database {
 }
 
 impl Database {
+    /// That of a store that is missing, which is told elsewhere.
+    pub(crate) fn unknown() -> Self {
+        Self::of::<()>()
+    }
+
     /// The kind that `DB` stands for.
     #[must_use]
     pub fn of<DB: 'static>() -> Self {

@@ -20,7 +20,7 @@ const INSTALL_DB: Program = Program { name: "mariadb-install-db", ..SERVER };
 pub(super) const KIND: Kind = Kind {
     name: "mariadb",
     test_variable: TEST_VARIABLE,
-    variable: "MQGUARD_MARIADB",
+    variable: "MQGUARD_MYSQL",
     programs: &[&SERVER, &INSTALL_DB],
     start,
     probe,

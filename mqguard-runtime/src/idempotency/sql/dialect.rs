@@ -28,6 +28,22 @@ pub(super) trait Dialect: Send + Sync + 'static {
     const NAME: &'static str;
     /// Begins a transaction that is going to write.
     const BEGIN: &'static str = "BEGIN";
+    /// Takes away the mark of a transaction, which fails when it is not the one that was begun; and what a handler may have set and is
+    /// in our way.
+    const UNMARK: &'static str = "RELEASE SAVEPOINT mqguard";
+    /// Statements that change nothing, and take the rights that claims and steps take.
+    fn trial(mode: Mode) -> [&'static str; 2] {
+        match mode {
+            Mode::Unique => [
+                "INSERT INTO mq_consume_record SELECT * FROM mq_consume_record WHERE 1 = 0",
+                "UPDATE mq_consume_record SET revision = revision + 1 WHERE 1 = 0",
+            ],
+            Mode::StateMachine => [
+                "INSERT INTO mq_msg_log SELECT * FROM mq_msg_log WHERE 1 = 0",
+                "UPDATE mq_msg_log SET revision = revision + 1 WHERE 1 = 0",
+            ],
+        }
+    }
     /// The migrations, the first of which makes version 1.
     const MIGRATIONS: &'static [&'static str];
     /// Whether what is written between [`begin`](Self::begin) and [`commit`](Self::commit) is one transaction, in which nobody else

@@ -165,7 +165,11 @@ impl<'a> Exchange<'a> {
         let groups = self.groups(asked);
         if groups.is_empty() {
             let nobody = Key { consumer: String::new(), business_key: String::new(), msg_id: String::new() };
-            return D::read(connection, self.mode, &[&nobody]).await.map(drop);
+            D::read(connection, self.mode, &[&nobody]).await?;
+            for statement in D::trial(self.mode) {
+                D::script(connection, statement).await?;
+            }
+            return Ok(());
         }
         let (plans, mut left) = self.without_reading(groups);
         left.extend(self.carry_out::<D>(connection, plans).await?);

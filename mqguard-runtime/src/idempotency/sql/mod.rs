@@ -13,6 +13,7 @@ mod mysql;
 mod postgres;
 mod row;
 mod schema;
+mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;

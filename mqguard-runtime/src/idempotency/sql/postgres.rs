@@ -27,6 +27,7 @@ impl Dialect for Postgres {
     type Options = PgConnectOptions;
 
     const NAME: &'static str = "postgres";
+    const UNMARK: &'static str = "RELEASE SAVEPOINT mqguard; RESET search_path";
     const MIGRATIONS: &'static [&'static str] = &[include_str!("../../../migrations/postgres/0001_records.sql")];
 
     fn options(url: &str) -> Result<PgConnectOptions, InvalidUrl> {

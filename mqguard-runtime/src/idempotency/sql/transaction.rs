@@ -12,17 +12,18 @@ use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard, OwnedSemaphoreP
 use tokio::time::timeout;
 
 use super::super::contract::{Hold, Settled, StoreError};
-use super::super::transaction::{Database, NotCommitted, Session, Transaction, Transactions};
+use super::super::transaction::{self, Database, NotCommitted, Transaction, Transactions};
 use super::dialect::{Dialect, Fault};
 use super::exchange;
 use super::failure::{self, fault};
 use super::link::Place;
+use super::session::Session;
 use crate::consumer::{Context, Extract, Failure, MissingState, States};
 use crate::retry::{Retry, RetryableError};
 
 /// How long opening a session may take. That all are in use is waited for before, for as long as it takes.
 const OPEN: Duration = Duration::from_secs(5);
-/// How long a commit or a rollback may take.
+/// How long a commit may take.
 const END: Duration = Duration::from_secs(10);
 
 /// The transaction of this run: what is written in it is committed if the handler returns `Ok`, together with the record that the message
@@ -31,7 +32,7 @@ const END: Duration = Duration::from_secs(10);
 /// It dereferences to the connection of sqlx: `sqlx::query("...").execute(&mut *tx)`. The isolation level is read committed (on SQLite
 /// there is one writer at a time anyway): lock what you read and rely on, with `FOR UPDATE`. The handler neither commits nor rolls back.
 pub struct Tx<'a, DB: sqlx::Database> {
-    session: OwnedMappedMutexGuard<Option<sqlx::Transaction<'static, DB>>, sqlx::Transaction<'static, DB>>,
+    session: OwnedMappedMutexGuard<Option<Session<DB>>, DB::Connection>,
     /// It does not outlive the run.
     run: PhantomData<&'a mut ()>,
 }
@@ -63,14 +64,15 @@ impl<DB: sqlx::Database> Extract for Tx<'_, DB> {
         let slot: Arc<Slot<DB>> =
             session.0.downcast().map_err(|_| failed("the store is another database than this `Tx` is for"))?;
         let locked = slot.try_lock_owned().map_err(|_| failed("the transaction is in use: take one `Tx` at a time"))?;
-        let session = OwnedMutexGuard::try_map(locked, Option::as_mut).map_err(|_| failed("the transaction has ended"))?;
+        let session = OwnedMutexGuard::try_map(locked, |slot| slot.as_mut()?.connection().ok());
+        let session = session.map_err(|_| failed("the transaction has ended"))?;
         Ok(Self { session, run: PhantomData })
     }
 
     fn check(states: &States) -> Result<(), MissingState> {
         let asked = Database::of::<DB>();
         match states.database() {
-            Some(database) if database == asked => Ok(()),
+            Some(database) if database == asked || database == Database::unknown() => Ok(()),
             Some(other) => Err(MissingState::Other(format!(
                 "it takes a `Tx` of `{}`, but its store is a `{}`: name that in the `Tx`, or the other store",
                 asked.name, other.name
@@ -82,7 +84,7 @@ impl<DB: sqlx::Database> Extract for Tx<'_, DB> {
     }
 }
 
-type Slot<DB> = Mutex<Option<sqlx::Transaction<'static, DB>>>;
+type Slot<DB> = Mutex<Option<Session<DB>>>;
 
 /// The sessions of a store for its handlers.
 pub(super) struct SqlTransactions<D: Dialect> {
@@ -112,10 +114,10 @@ impl<D: Dialect> SqlTransactions<D> {
         })
     }
 
-    async fn transaction(&self) -> sqlx::Result<sqlx::Transaction<'static, D::Database>> {
+    async fn session(&self) -> sqlx::Result<Session<D::Database>> {
         let mut tries = self.sessions.saturating_add(1);
         loop {
-            match self.pool().begin_with(D::BEGIN).await {
+            match Session::begin::<D>(self.pool()).await {
                 Err(error) if tries > 0 && fault::<D>(&error) == Fault::Lost && !matches!(error, sqlx::Error::PoolTimedOut) => {
                     tries -= 1;
                 }
@@ -141,8 +143,8 @@ impl<D: Dialect> Transactions for SqlTransactions<D> {
         // Never closed, it always gives one.
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
         let turn = self.place.turn().await;
-        let transaction = self.transaction().await.map_err(|error| failure::of::<D>(&error, &self.place.shown()))?;
-        let slot = Arc::new(Mutex::new(Some(transaction)));
+        let session = self.session().await.map_err(|error| failure::of::<D>(&error, &self.place.shown()))?;
+        let slot = Arc::new(Mutex::new(Some(session)));
         Ok(Box::new(SqlTransaction::<D> { slot, place: self.place.clone(), held: [permit, turn] }))
     }
 }
@@ -157,8 +159,20 @@ struct SqlTransaction<D: Dialect> {
 
 impl<D: Dialect> SqlTransaction<D> {
     /// `None` while the handler's `Tx` lives, which somebody must have kept.
-    fn take(&self) -> Option<sqlx::Transaction<'static, D::Database>> {
+    fn take(&self) -> Option<Session<D::Database>> {
         self.slot.try_lock().ok()?.take()
+    }
+
+    /// Makes the success part of the transaction, if that is still the one that was begun; whether the claim is still there.
+    async fn record(&self, session: &mut Session<D::Database>, hold: Option<&Hold>) -> Result<bool, NotCommitted> {
+        let connection = session.connection().map_err(|error| self.undone(&error))?;
+        if let Err(error) = D::script(connection, D::UNMARK).await {
+            let is_marked = matches!(fault::<D>(&error), Fault::Lost | Fault::Again) || is_aborted(&error);
+            return Err(if is_marked { self.undone(&error) } else { NotCommitted::Rejected(ended(&error)) });
+        }
+        let Some(hold) = hold else { return Ok(true) };
+        let recorded = D::update(connection, self.place.mode, &[exchange::completion(hold)]).await;
+        recorded.map(|done| done == [true]).map_err(|error| self.undone(&error))
     }
 
     fn undone(&self, error: &sqlx::Error) -> NotCommitted {
@@ -173,35 +187,28 @@ impl<D: Dialect> SqlTransaction<D> {
 
 #[async_trait]
 impl<D: Dialect> Transaction for SqlTransaction<D> {
-    fn session(&self) -> Session {
-        Session(Arc::clone(&self.slot) as _)
+    fn session(&self) -> transaction::Session {
+        transaction::Session(Arc::clone(&self.slot) as _)
     }
 
     async fn complete(self: Box<Self>, hold: Option<&Hold>) -> Result<Settled, NotCommitted> {
-        let Some(mut transaction) = self.take() else {
+        let Some(mut session) = self.take() else {
             let why = "the handler has returned, but its `Tx` is still in use: nothing is committed";
             return Err(NotCommitted::Rejected(Failure::new(Retry::Fatal, "transaction", why)));
         };
-        let recorded = match hold {
-            Some(hold) => {
-                D::update(&mut transaction, self.place.mode, &[exchange::completion(hold)]).await.map(|done| done == [true])
-            }
-            // PostgreSQL answers the commit of a transaction in which something has failed by undoing it, in silence.
-            None => D::script(&mut transaction, "SELECT 1").await.map(|()| true),
-        };
-        match recorded {
+        match self.record(&mut session, hold).await {
             Ok(true) => {}
             Ok(false) => {
-                undo(transaction).await;
+                session.undo().await;
                 return Ok(Settled::Refused);
             }
-            Err(error) => {
-                undo(transaction).await;
-                return Err(self.undone(&error));
+            Err(why) => {
+                session.undo().await;
+                return Err(why);
             }
         }
         let place = self.place.shown();
-        match timeout(END, transaction.commit()).await {
+        match timeout(END, session.commit()).await {
             Ok(Ok(())) => Ok(Settled::Applied),
             // What the server itself answers is an answer: a constraint that is checked at the end, a conflict.
             Ok(Err(error @ sqlx::Error::Database(_))) if fault::<D>(&error) != Fault::Lost => Err(self.undone(&error)),
@@ -215,24 +222,25 @@ impl<D: Dialect> Transaction for SqlTransaction<D> {
 
     async fn rollback(self: Box<Self>) {
         match self.take() {
-            Some(transaction) => undo(transaction).await,
+            Some(session) => session.undo().await,
             None => tracing::error!("a `Tx` outlives its run: its transaction is undone when it is dropped"),
         }
     }
 }
 
-/// If this is not answered, the session is dropped, and the server undoes what it was at.
-async fn undo<DB: sqlx::Database>(transaction: sqlx::Transaction<'static, DB>) {
-    match timeout(END, transaction.rollback()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!("the rollback failed, the session is dropped: {error}"),
-        Err(_) => tracing::debug!("the rollback was not answered, the session is dropped"),
-    }
+/// PostgreSQL takes nothing more in a transaction in which a statement has failed, and undoes it at the commit, in silence.
+fn is_aborted(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "25P02")
+}
+
+fn ended(error: &sqlx::Error) -> Failure {
+    let why = "the handler returned `Ok`, but the transaction that it was given had ended before: by a `COMMIT` or `ROLLBACK`, by a \
+               statement that commits (as `CREATE TABLE` does in MySQL), or by the server after an error, as a deadlock, that was not returned";
+    Failure::new(Retry::Fatal, "transaction", format!("{why} ({error})"))
 }
 
 fn rejected(error: &sqlx::Error) -> Failure {
-    let is_aborted = error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "25P02");
-    if is_aborted {
+    if is_aborted(error) {
         let why = "the handler returned `Ok`, but a statement of its transaction had failed: return the error of that instead";
         return Failure::new(Retry::Fatal, "transaction", why);
     }
