@@ -155,7 +155,7 @@ async fn state_that_is_missing_or_given_twice() {
 async fn a_store_that_is_given_twice() {
     let guard = Guard::embedded().store("redis", MemoryStore::new()).store("redis", MemoryStore::new());
     let said = mistakes(guard.consumer::<in_memory>()).await;
-    assert_eq!(said, ["the store `redis` is given twice"]);
+    assert_eq!(said, ["the store `redis` is given twice; it may be in the environment too, as MQGUARD_REDIS"]);
 }
 
 #[tokio::test(start_paused = true)]

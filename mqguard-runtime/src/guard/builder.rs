@@ -127,7 +127,10 @@ impl Guard {
 
     fn add_store(&mut self, name: &str, store: Arc<dyn Store>) {
         if self.stores.insert(name.to_owned(), store).is_some() {
-            self.mistakes.push(ConfigError(format!("the store `{name}` is given twice")));
+            self.mistakes.push(ConfigError(format!(
+                "the store `{name}` is given twice; it may be in the environment too, as MQGUARD_{}",
+                name.to_ascii_uppercase()
+            )));
         }
     }
 
