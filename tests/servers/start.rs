@@ -54,7 +54,7 @@ fn urls_that_are_malformed_are_told() {
         ("http://guest:hunter2@127.0.0.1/v", &store, "amqp://user:password@host:5672/vhost"),
         (&broker, "redis://:hunt/er2@127.0.0.1", "redis://"),
         (&broker, "redis://:hunter2@127.0.0.1/first", "number of a database"),
-        (&broker, "mysql://u:hunter2@127.0.0.1/v", "redis://host:6379/0"),
+        (&broker, "mongodb://u:hunter2@127.0.0.1/v", "redis://host:6379/0"),
     ] {
         let complaint = complaint(broker, store);
         assert!(complaint.contains(part), "no `{part}` in {complaint}");

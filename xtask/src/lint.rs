@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::run;
 use crate::workspace::{Workspace, cargo};
 
-/// The packages that are checked with sets of features too: each alone, each missing.
+/// The packages that are checked with sets of features too: each alone, each missing. Together: the first hands its features on.
 const WITH_FEATURES: [&str; 2] = ["mqguard", "mqguard-runtime"];
 
 /// Runs all the checks, the rest too when one fails; the exit code.
@@ -40,19 +40,17 @@ fn commands(workspace: &Workspace) -> Vec<Command> {
     let mut doc = with("doc --workspace --all-features --no-deps");
     doc.env("RUSTDOCFLAGS", "-D warnings");
     commands.push(doc);
-    let packages = workspace.packages.iter().filter(|p| WITH_FEATURES.contains(&p.name.as_str()));
-    for package in packages {
-        for features in package.feature_sets() {
-            // Clippy is given `-D warnings` for the package alone: what it depends on is checked
-            // once, where RUSTFLAGS would have it checked anew.
-            let mut command = with("clippy --quiet --no-default-features --package");
-            command.arg(&package.name);
-            if !features.is_empty() {
-                command.args(["--features", &features.join(",")]);
-            }
-            command.args(["--", "-D", "warnings"]);
-            commands.push(command);
+    let first = workspace.packages.iter().filter(|package| package.name == WITH_FEATURES[0]);
+    for features in first.flat_map(|package| package.feature_sets()) {
+        // Clippy is given `-D warnings` for the packages alone: what they depend on is checked
+        // once, where RUSTFLAGS would have it checked anew.
+        let mut command = with("clippy --quiet --no-default-features");
+        command.args(WITH_FEATURES.iter().flat_map(|package| ["--package", package]));
+        if !features.is_empty() {
+            command.args(["--features", &features.join(",")]);
         }
+        command.args(["--", "-D", "warnings"]);
+        commands.push(command);
     }
     if has_cargo_deny() {
         commands.push(with("deny check --hide-inclusion-graph bans licenses sources"));
