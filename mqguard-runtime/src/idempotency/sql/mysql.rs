@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::str::FromStr as _;
 
 use sqlx::error::DatabaseError;
-use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlDatabaseError, MySqlRow};
+use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlDatabaseError};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, MySqlConnection, Row as _};
 
 use super::super::contract::Mode;
@@ -12,7 +12,7 @@ use super::super::invalid_url::InvalidUrl;
 use super::dialect::{Dialect, Fault, table};
 use super::key::Key;
 use super::life::Stuck;
-use super::row::{Insert, Row, Update, Values};
+use super::row::{Insert, Row, Update, Values, decode};
 use super::schema;
 
 /// The dialect of MariaDB and MySQL.
@@ -298,20 +298,4 @@ fn bind_values<'q>(query: Query<'q>, values: &'q Values) -> Query<'q> {
         .bind(&values.last_error)
         .bind(values.lettered)
         .bind(values.kept)
-}
-
-fn decode(row: &MySqlRow) -> sqlx::Result<Row> {
-    Ok(Row {
-        status: row.try_get("status")?,
-        generation: row.try_get("generation")?,
-        step: row.try_get("step")?,
-        owner: row.try_get("owner")?,
-        lease_left: row.try_get("lease_left")?,
-        crashes: row.try_get("crashes")?,
-        body: row.try_get("body")?,
-        last_error: row.try_get("last_error")?,
-        lettered: row.try_get("lettered")?,
-        revision: row.try_get("revision")?,
-        is_kept: row.try_get("is_kept")?,
-    })
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr as _;
 
 use sqlx::error::DatabaseError;
-use sqlx::postgres::{PgConnectOptions, PgRow};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection, Row as _};
 
 use super::super::contract::Mode;
@@ -11,7 +11,7 @@ use super::super::invalid_url::InvalidUrl;
 use super::dialect::{Dialect, Fault, table};
 use super::key::Key;
 use super::life::Stuck;
-use super::row::{Insert, Row, Update, Values};
+use super::row::{Insert, Row, Update, Values, decode};
 use super::schema;
 
 /// The dialect of PostgreSQL.
@@ -102,7 +102,7 @@ impl Dialect for Postgres {
         let query = query.bind(part(|key| &key.consumer)).bind(part(|key| &key.business_key)).bind(part(|key| &key.msg_id));
         let mut rows = vec![None; keys.len()];
         for row in query.fetch_all(connection).await? {
-            place(&mut rows, row.try_get("nth")?, Some(decode(&row)?));
+            place(&mut rows, row.try_get("nth")?, Some(unescape(decode(&row)?)));
         }
         Ok(rows)
     }
@@ -262,25 +262,13 @@ fn place<T>(places: &mut [T], nth: i64, value: T) {
     }
 }
 
-fn decode(row: &PgRow) -> sqlx::Result<Row> {
-    Ok(Row {
-        status: row.try_get("status")?,
-        generation: row.try_get("generation")?,
-        step: row.try_get("step")?,
-        owner: row.try_get("owner")?,
-        lease_left: row.try_get("lease_left")?,
-        crashes: row.try_get("crashes")?,
-        body: row.try_get("body")?,
-        last_error: row.try_get::<Option<_>, _>("last_error")?.map(unescaped),
-        lettered: row.try_get("lettered")?,
-        revision: row.try_get("revision")?,
-        is_kept: row.try_get("is_kept")?,
-    })
-}
-
 /// PostgreSQL has no text with a zero byte: the escape is `SUB`, which is in no error either, as a rule.
 fn escaped(text: &str) -> String {
     text.replace('\u{1a}', "\u{1a}1").replace('\0', "\u{1a}0")
+}
+
+fn unescape(row: Row) -> Row {
+    Row { last_error: row.last_error.as_deref().map(unescaped), ..row }
 }
 
 fn unescaped(text: &str) -> String {

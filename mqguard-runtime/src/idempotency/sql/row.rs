@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sqlx::{ColumnIndex, Decode, Type};
+
 use super::super::contract::{Owner, StoreError, Turn};
 use super::super::fingerprint::Fingerprint;
 use super::super::protocol::{Record, State};
@@ -26,6 +28,30 @@ pub(super) struct Row {
     pub(super) revision: i64,
     /// Whether it is still to be known; a row past its time is as none.
     pub(super) is_kept: bool,
+}
+
+pub(super) fn decode<'r, R: sqlx::Row>(row: &'r R) -> sqlx::Result<Row>
+where
+    &'static str: ColumnIndex<R>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+    Option<String>: Decode<'r, R::Database> + Type<R::Database>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+    Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
+    bool: Decode<'r, R::Database> + Type<R::Database>,
+{
+    Ok(Row {
+        status: row.try_get("status")?,
+        generation: row.try_get("generation")?,
+        step: row.try_get("step")?,
+        owner: row.try_get("owner")?,
+        lease_left: row.try_get("lease_left")?,
+        crashes: row.try_get("crashes")?,
+        body: row.try_get("body")?,
+        last_error: row.try_get("last_error")?,
+        lettered: row.try_get("lettered")?,
+        revision: row.try_get("revision")?,
+        is_kept: row.try_get("is_kept")?,
+    })
 }
 
 impl Row {

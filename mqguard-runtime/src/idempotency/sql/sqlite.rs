@@ -5,8 +5,8 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
-use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, SqliteConnection};
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, SqliteConnection};
 use tokio::time::sleep;
 
 use super::super::contract::Mode;
@@ -15,7 +15,7 @@ use super::dialect::{Dialect, Fault, table};
 use super::failure::fault;
 use super::key::Key;
 use super::life::Stuck;
-use super::row::{Insert, Row, Update, Values};
+use super::row::{Insert, Row, Update, Values, decode};
 use super::schema;
 
 /// The dialect of SQLite.
@@ -240,20 +240,4 @@ fn bind<'q>(query: Query<'q>, key: &'q Key, values: &'q Values) -> Query<'q> {
         .bind(&values.last_error)
         .bind(values.lettered)
         .bind(values.kept)
-}
-
-fn decode(row: &SqliteRow) -> sqlx::Result<Row> {
-    Ok(Row {
-        status: row.try_get("status")?,
-        generation: row.try_get("generation")?,
-        step: row.try_get("step")?,
-        owner: row.try_get("owner")?,
-        lease_left: row.try_get("lease_left")?,
-        crashes: row.try_get("crashes")?,
-        body: row.try_get("body")?,
-        last_error: row.try_get("last_error")?,
-        lettered: row.try_get("lettered")?,
-        revision: row.try_get("revision")?,
-        is_kept: row.try_get("is_kept")?,
-    })
 }

@@ -56,9 +56,7 @@ impl<D: Dialect> SqlStore<D> {
 
     async fn stuck(&self, at_most: u32) -> Result<Vec<Stuck>, StoreError> {
         let mut connection = self.place.connect().await?;
-        let listed = timeout(LISTING, D::stuck(&mut connection, self.place.mode, at_most)).await;
-        let late = |_| StoreError::Unavailable(format!("{} at {}: no answer", D::NAME, self.place.shown()));
-        let stuck = listed.map_err(late)?.map_err(|error| self.about(&error))?;
+        let stuck = self.in_time(D::stuck(&mut connection, self.place.mode, at_most)).await?;
         close::<D>(connection).await;
         Ok(stuck)
     }
@@ -73,11 +71,14 @@ impl<D: Dialect> SqlStore<D> {
 
     async fn warnings(&self) -> Result<Vec<String>, StoreError> {
         let mut connection = self.place.connect().await?;
-        let asked = timeout(LISTING, D::warnings(&mut connection)).await;
-        let late = |_| StoreError::Unavailable(format!("{} at {}: no answer", D::NAME, self.place.shown()));
-        let warnings = asked.map_err(late)?.map_err(|error| self.about(&error))?;
+        let warnings = self.in_time(D::warnings(&mut connection)).await?;
         close::<D>(connection).await;
         Ok(warnings)
+    }
+
+    async fn in_time<T>(&self, answer: impl Future<Output = sqlx::Result<T>>) -> Result<T, StoreError> {
+        let late = |_| StoreError::Unavailable(format!("{} at {}: no answer", D::NAME, self.place.shown()));
+        timeout(LISTING, answer).await.map_err(late)?.map_err(|error| self.about(&error))
     }
 
     fn about(&self, error: &sqlx::Error) -> StoreError {
