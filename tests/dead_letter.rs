@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use mqguard::broker::Broker;
+use mqguard::broker::{Broker, ConsumeRequest};
 use mqguard::{Context, DeadLetter, Guard, Headers, Raw, Reason, State, consumer, dead_letter_consumer};
 use serde_json::Value;
 use support::{DLQ, Framed, Job, Log, QUEUE, Rig, Step, Trouble, What, millis, seconds};
@@ -207,13 +207,18 @@ async fn a_letter_of_the_brokers_own_names_where_the_message_was_published() {
     assert_eq!(names, vec![r#"Some("colours") Some("orange") broker:expired"#; 3]);
 }
 
-/// A message that kills the process each time, as far as the broker can see.
+/// A message that kills the process each time, as far as the broker can see, before it can be handled.
 #[tokio::test(start_paused = true)]
-async fn a_message_that_loses_every_connection_becomes_a_letter_of_the_brokers_own() {
-    let (rig, desk) = with_desk(&[], |guard| guard.consumer::<base>()).await;
-    rig.publish(QUEUE, "A", &[Step::Fail, Step::Take(600_000)]).await;
-    for runs in 2..=22 {
-        rig.log.until(|log| log.count() == runs).await;
+async fn a_message_that_nobody_settles_becomes_a_letter_of_the_brokers_own() {
+    let (rig, desk) = with_desk(&[], |guard| guard).await;
+    let consumer = rig.log.attach(Guard::with_broker(rig.broker.clone())).consumer::<base>().start().await.unwrap();
+    rig.publish(QUEUE, "A", &[Step::Fail]).await;
+    rig.log.until(|log| log.count() == 1).await;
+    consumer.shutdown().await.unwrap();
+    for _ in 0..21 {
+        let request = ConsumeRequest { queue: QUEUE.into(), tag: "test".into(), prefetch: 1 };
+        let mut subscription = rig.broker.consume(request).await.unwrap();
+        subscription.next().await.unwrap();
         rig.broker.cut_connections();
     }
     let read = read(&rig, &desk).await;
@@ -222,7 +227,27 @@ async fn a_message_that_loses_every_connection_becomes_a_letter_of_the_brokers_o
     assert_eq!((letter.queue(), letter.payload().unwrap().name.as_str()), (Some(QUEUE), "A"));
     // Waiting for its retry it had expired before, which is not what it died of.
     assert_eq!((letter.exchange(), letter.routing_key()), (Some(""), Some(QUEUE)));
-    assert_eq!((rig.log.count(), letter.attempts().len()), (22, 1));
+    assert_eq!((rig.log.count(), letter.attempts().len()), (1, 1));
+}
+
+/// To the broker a lost connection looks like the death of the process.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_loses_every_connection_runs_alone_and_becomes_a_letter() {
+    let (rig, desk) = with_desk(&[], |guard| guard.consumer::<base>()).await;
+    rig.publish(QUEUE, "A", &[Step::Fail, Step::Take(10_000)]).await;
+    for runs in 2..=5 {
+        rig.log.until(|log| log.count() == runs).await;
+        rig.broker.cut_connections();
+    }
+    let read = read(&rig, &desk).await;
+    let [(_, letter)] = &read[..] else { panic!("{} letters", read.len()) };
+    assert_eq!((letter.reason(), letter.error().map(|error| error.kind)), (Reason::CrashLoop, Some("crash-loop".into())));
+    assert_eq!((letter.queue(), letter.payload().unwrap().name.as_str()), (Some(QUEUE), "A"));
+    // The last two waited for the run before to end.
+    let times = rig.log.seconds("A");
+    assert_eq!(times.len(), 5, "{times:?}");
+    assert!(times[2] < times[1] + 5 && times[3] >= times[2] + 10 && times[4] >= times[3] + 10, "{times:?}");
+    assert_eq!((letter.attempts().len(), letter.message().headers.get("mqguard-crashes")), (1, None));
 }
 
 #[tokio::test(start_paused = true)]

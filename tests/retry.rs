@@ -143,7 +143,7 @@ async fn at_once(job: Job, log: Logged, cx: Context) -> Result<(), Trouble> {
 #[tokio::test(start_paused = true)]
 async fn a_delay_of_zero_means_max_plus_one_runs_without_a_wait() {
     let rig = Rig::start(|guard| guard.consumer::<at_once>()).await;
-    assert_eq!(rig.broker.queues(), ["at.once", "dlq.at.once"]);
+    assert_eq!(rig.broker.queues(), ["at.once", "at.once.quarantine", "dlq.at.once"]);
     rig.publish("at.once", "A", &[Step::Fail]).await;
     rig.letter_of("A", "dlq.at.once").await;
     rig.let_an_hour_pass().await;
@@ -263,7 +263,7 @@ async fn on_demand_queues_lose_nothing_while_they_are_in_use() {
     let expected: Vec<u64> = (0..=7 * 3600 / 15).map(|n| n * 15).collect();
     assert_eq!(rig.log.seconds("A"), expected);
     tokio::time::sleep(seconds(3 * 3600)).await;
-    assert_eq!(rig.broker.queues(), ["dlq.patient", "patient", "patient.retry.1s"]);
+    assert_eq!(rig.broker.queues(), ["dlq.patient", "patient", "patient.quarantine", "patient.retry.1s"]);
 }
 
 #[consumer(queue = "patient", retry(max = 1, delay = "1s", within = "7h"), dlq = "dlq.patient", queue_type = "classic")]

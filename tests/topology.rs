@@ -68,6 +68,7 @@ async fn a_consumer_declares_its_queue_its_hold_queues_and_its_dead_letter_queue
             hold(5),
             hold(10),
             hold(20),
+            Queue { delivery_limit: Some(1_000_000_000), ..quorum("order.process.quarantine") },
         ],
         bindings: vec![binding(DLQ, "dlx.exchange", DLQ)],
     };
@@ -94,6 +95,7 @@ async fn what_an_attribute_names_is_declared_as_it_says() {
             Queue { dead_letters: target("dead", "dead.bills"), ..classic("bills") },
             hold("250ms", 250),
             hold("1m", 60_000),
+            classic("bills.quarantine"),
         ],
         bindings: vec![
             binding("dead.bills", "dead", "dead.bills"),
@@ -114,14 +116,16 @@ async fn dead_anything(_job: mqguard::Raw) {}
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_consumer_declares_the_queue_as_the_consumer_does_that_it_is_of() {
     let of_bills = declared(|guard| guard.consumer::<bills>().consumer::<dead_bills>()).await;
-    assert_eq!(of_bills[1].queues, of_bills[0].queues[..1]);
+    let quarantine = Queue::new("dead.bills.quarantine", QueueType::Classic);
+    assert_eq!(of_bills[1].queues, [of_bills[0].queues[0].clone(), quarantine]);
     assert_eq!(
         (&of_bills[1].exchanges[..], &of_bills[1].bindings[..]),
         (&of_bills[0].exchanges[..1], &of_bills[0].bindings[..1])
     );
     let of_anything = declared(|guard| guard.consumer::<dead_anything>()).await;
-    let queue = Queue { delivery_limit: Some(1_000_000_000), ..quorum("dlq.somebody") };
-    assert_eq!(of_anything, [Topology { queues: vec![queue], ..Topology::default() }]);
+    let queue = |name| Queue { delivery_limit: Some(1_000_000_000), ..quorum(name) };
+    let queues = vec![queue("dlq.somebody"), queue("dlq.somebody.quarantine")];
+    assert_eq!(of_anything, [Topology { queues, ..Topology::default() }]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,7 +161,7 @@ async fn a_retry_tells_where_its_message_first_came_from() {
 async fn queues_are_declared_without_what_handlers_need() {
     let broker = MemoryBroker::new();
     Guard::with_broker(broker.clone()).consumer::<base>().declare().await.unwrap();
-    assert_eq!(broker.queues().len(), 5);
+    assert_eq!(broker.queues().len(), 6);
 }
 
 #[tokio::test(start_paused = true)]
@@ -311,7 +315,7 @@ async fn a_dead_letter_queue_that_was_deleted_is_declared_again() {
         rig.letter_of(id, DLQ).await;
         assert_eq!((rig.log.seconds(id), rig.log.end_of(id)), (vec![0], Some(seconds(0))));
     }
-    assert_eq!(rig.broker.queues().len(), 5);
+    assert_eq!(rig.broker.queues().len(), 6);
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ pub enum EventKind<'a> {
     /// Not processed, as a duplicate, but the message that was processed under this identity had another body: the producer used an id
     /// twice.
     Conflict,
-    /// Another worker has it; it comes again.
+    /// Another worker has it, or it has to run alone and cannot now; it comes again.
     Busy {
         /// After how long.
         again_in: Duration,
@@ -69,7 +69,8 @@ pub enum EventKind<'a> {
         /// What the store said.
         error: &'a StoreError,
     },
-    /// The delivery was handed back unprocessed: shutdown, lost connection or lost lease, store outage.
+    /// The delivery was handed back unprocessed: shutdown, lost connection or lost lease, store outage; or
+    /// replaced by a copy that counts that it was delivered and not settled before.
     Returned,
 }
 

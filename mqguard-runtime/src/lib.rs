@@ -5,6 +5,9 @@ pub mod broker;
 mod consumer;
 mod dead_letter;
 mod event;
+#[cfg(all(fuzzing, feature = "rabbitmq"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod health;
 pub mod idempotency;

@@ -6,6 +6,8 @@ pub(crate) const ATTEMPT: &str = "mqguard-attempt";
 pub(crate) const DEFERRALS: &str = "mqguard-deferrals";
 /// How often this copy was put off because another worker had the message. Integer.
 pub(crate) const BUSY: &str = "mqguard-busy";
+/// How often the message was delivered and neither settled nor handed back. Integer; of consumers whose idempotency store does not tell.
+pub(crate) const CRASHES: &str = "mqguard-crashes";
 /// Replays from the dead letters. Integer.
 pub(crate) const GENERATION: &str = "mqguard-generation";
 /// The time of the first failure, RFC 3339.

@@ -57,6 +57,10 @@ impl Process {
         (self.child.wait().unwrap(), began.elapsed())
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     pub fn count(&self, word: &str) -> usize {
         self.said.iter().filter(|said| *said == word).count()
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 mod bench;
+mod fuzz;
 mod install;
 mod lint;
 mod ports;
@@ -44,6 +45,14 @@ enum Command {
     ///
     /// MQGUARD_BENCH_MESSAGES and MQGUARD_BENCH_ROUNDS change how much and how often.
     Bench,
+    /// Run the fuzz targets: what reads foreign bytes gets any bytes.
+    Fuzz {
+        /// The targets, as in `fuzz/fuzz_targets`; all, when none is named.
+        targets: Vec<String>,
+        /// Inputs for each.
+        #[arg(long, default_value_t = 100_000)]
+        runs: u64,
+    },
     /// Check formatting, lints, documentation, each feature alone and missing, and the dependencies.
     Lint,
     /// Keep private servers (RabbitMQ, Redis, MariaDB, PostgreSQL) running for development, below the
@@ -79,6 +88,7 @@ fn execute(command: &Command) -> anyhow::Result<u8> {
     match command {
         Command::Test { extra } => test::run(extra),
         Command::Bench => bench::run(),
+        Command::Fuzz { targets, runs } => fuzz::run(targets, *runs),
         Command::Lint => lint::run(),
         Command::Services(command) => services::run(command),
         Command::Watchdog => {

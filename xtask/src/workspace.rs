@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub(crate) struct Workspace {
     /// Where cargo builds.
     pub(crate) target_directory: PathBuf,
+    /// Where the workspace is.
+    pub(crate) workspace_root: PathBuf,
     /// The members.
     pub(crate) packages: Vec<Package>,
 }

@@ -5,7 +5,7 @@ mod headers;
 mod memory;
 mod message;
 #[cfg(feature = "rabbitmq")]
-mod rabbitmq;
+pub(crate) mod rabbitmq;
 mod topology;
 
 pub use contract::{

@@ -101,7 +101,7 @@ impl Context {
         self.0.attempt
     }
 
-    /// Whether the broker delivered this very copy before.
+    /// Whether the message was delivered before and not settled: an earlier run may have been cut short.
     #[must_use]
     pub fn redelivered(&self) -> bool {
         self.0.redelivered

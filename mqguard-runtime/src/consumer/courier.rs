@@ -19,6 +19,8 @@ pub(crate) enum Destination {
     Hold(Duration),
     /// To the dead-letter queue.
     DeadLetters,
+    /// To those that run alone.
+    Quarantine,
 }
 
 /// The message could not be published before its delivery was lost, its lease was, or the grace period ended.
@@ -87,6 +89,7 @@ impl Courier {
                 let place = self.spec.dead_letter_place();
                 Ok(Address::exchange(place.exchange, place.queue))
             }
+            Destination::Quarantine => Ok(Address::queue(self.spec.quarantine().name)),
             Destination::Hold(delay) if delay.is_zero() => Ok(Address::queue(self.spec.queue)),
             Destination::Hold(delay) if self.steps.contains(&delay) => Ok(Address::queue(self.permanent(delay).name)),
             Destination::Hold(delay) => {
@@ -108,6 +111,7 @@ impl Courier {
             Destination::Hold(delay) if !self.steps.contains(&delay) => self.address(to).await.map(drop),
             _ if self.mode != DeclareMode::Declare => Ok(()),
             Destination::Hold(delay) => self.declare_queue(self.permanent(delay)).await,
+            Destination::Quarantine => self.declare_queue(self.spec.quarantine()).await,
             Destination::DeadLetters => self.broker.declare(&self.spec.dead_letter_topology(), DeclareMode::Declare).await,
         }
     }

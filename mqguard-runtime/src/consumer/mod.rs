@@ -6,11 +6,14 @@ mod declare;
 mod error;
 mod extract;
 mod handler;
+mod isolation;
 mod key;
 mod outcome;
 mod payload;
 mod pipeline;
+mod poison;
 mod precheck;
+mod quarantine;
 mod settle;
 mod spec;
 mod topology;
@@ -32,5 +35,6 @@ pub use spec::{
 
 pub(crate) use courier::Courier;
 pub(crate) use handler::{Handler, Of};
+pub(crate) use isolation::Isolation;
 pub(crate) use pipeline::Pipeline;
 pub(crate) use worker::Worker;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,9 @@ use super::context::{Attempt, Context, Origin};
 use super::courier::Courier;
 use super::extract::States;
 use super::handler::{Handler, Prepared, Ran};
+use super::isolation::{Isolation, Place};
 use super::outcome::{ErrorText, Failure};
+use super::poison::{crash_loop, is_suspect};
 use super::spec::{ConsumerSpec, FaultRule, MissingId, Role};
 use crate::broker::{Broker, Delivery};
 use crate::dead_letter::{Death, Reason};
@@ -32,6 +34,9 @@ pub(crate) struct Pipeline {
     pub(crate) states: Arc<States>,
     pub(crate) observers: Observers,
     pub(crate) stop: Stop,
+    pub(crate) isolation: Isolation,
+    /// Told when a message has moved to those that run alone.
+    pub(crate) quarantined: Notify,
     /// Told when the store could not answer, and what it said: the worker pauses.
     pub(crate) store_down: watch::Sender<String>,
 }
@@ -44,6 +49,8 @@ pub(crate) struct InFlight {
     pub(crate) kept: Option<Kept>,
     /// A claim that may have been made, when the message runs without one.
     pub(crate) unsure: Option<Hold>,
+    /// Where it runs, once it does.
+    pub(crate) place: Option<Place>,
 }
 
 impl InFlight {
@@ -76,7 +83,7 @@ pub(super) enum NotDone {
 impl Pipeline {
     pub(crate) fn receive(&self, delivery: Delivery) -> Box<InFlight> {
         let progress = self.progress_of(&delivery);
-        Box::new(InFlight { delivery, progress, kept: None, unsure: None })
+        Box::new(InFlight { delivery, progress, kept: None, unsure: None, place: None })
     }
 
     /// How far the message had come when it was delivered.
@@ -87,11 +94,35 @@ impl Pipeline {
 
     /// The usual way, to success, is this future; every other way is boxed: each message pays for the size of its task.
     pub(crate) async fn process(&self, mut flight: Box<InFlight>) {
+        if flight.place.is_none() {
+            flight.place = self.isolation.try_beside();
+        }
+        if flight.place.is_none() {
+            match Box::pin(self.wait_beside(flight)).await {
+                Some(placed) => flight = placed,
+                None => return,
+            }
+        }
         let (work, identity) = self.prepare(&flight);
+        let has_record = self.ledger.is_some() && identity.is_some();
+        if !has_record
+            && !flight.is_alone()
+            && matches!(work, Work::Run(_))
+            && let Some(crashes) = self.uncounted_crashes(&flight)
+        {
+            match Box::pin(self.count_crashes(flight, crashes)).await {
+                Some(uncounted) => flight = uncounted,
+                None => return,
+            }
+        }
+        let mut crashes = 0;
         // What is rejected is claimed too, so that a duplicate makes no second letter.
         if let (Some(ledger), Some(identity)) = (&self.ledger, identity) {
             match ledger.claim(identity, flight.progress.turn(), &flight.delivery.message.body).await {
-                Ok(Granted::Claimed(kept)) => flight.kept = Some(kept),
+                Ok(Granted::Claimed { kept, crashes: recorded }) => {
+                    flight.kept = Some(kept);
+                    crashes = recorded;
+                }
                 Ok(Granted::Unguarded(why)) => {
                     flight.unsure = why.unsure;
                     self.go_without(&flight, &why.error, format_args!("runs without protection, a duplicate would run too"));
@@ -100,9 +131,25 @@ impl Pipeline {
             }
         }
         match work {
+            Work::Run(_) if is_suspect(crashes) && !flight.is_alone() => Box::pin(self.run_alone(flight, crashes)).await,
             Work::Run(prepared) => self.run(flight, prepared).await,
             Work::Reject(reason, text) => Box::pin(self.die(flight, reason, text)).await,
         }
+    }
+
+    /// Another message is alone, or waits for that. What would wait on when the guard drains is handed back.
+    async fn wait_beside(&self, mut flight: Box<InFlight>) -> Option<Box<InFlight>> {
+        let place = tokio::select! {
+            biased;
+            () = self.stop.drain.cancelled() => None,
+            place = self.isolation.beside() => Some(place),
+        };
+        if place.is_none() {
+            self.give_back(flight).await;
+            return None;
+        }
+        flight.place = place;
+        Some(flight)
     }
 
     /// Reads the message, and tells what identifies it.
@@ -178,8 +225,7 @@ impl Pipeline {
             None => {
                 let crashes = owed.crashes;
                 let message = format!("the process died, or lost its lease, {crashes} times while the message was handled");
-                let text = ErrorText { kind: "crash-loop".into(), message, chain: Vec::new() };
-                Death::new(&Reason::CrashLoop, text, now)
+                Death::new(&Reason::CrashLoop, crash_loop(message), now)
             }
         }
     }
@@ -271,7 +317,7 @@ impl Pipeline {
             Arc::clone(&delivery.message),
             origin,
             self.attempt(&flight.progress),
-            delivery.redelivered,
+            delivery.redelivered || flight.progress.crashes > 0,
             Arc::clone(&self.states),
             session,
         )

@@ -13,7 +13,7 @@ use super::handler::Ran;
 use super::outcome::{ErrorText, Failure};
 use super::pipeline::{InFlight, Pipeline};
 use crate::backoff::Pause;
-use crate::broker::{HeaderValue, Headers, Settlement};
+use crate::broker::{HeaderValue, Headers, Message, Settlement};
 use crate::dead_letter::{BrokerDeath, Death, Reason, fit_copy, letter};
 use crate::event::EventKind;
 use crate::idempotency::{Kept, Ledger, Outage, RECORD_PATIENCE, Settled, Step, StoreError};
@@ -26,7 +26,7 @@ const FIRST_BUSY: Duration = Duration::from_millis(200);
 const LONGEST_BUSY: Duration = Duration::from_secs(10);
 
 /// Whether a step is in the record.
-enum Recorded {
+pub(super) enum Recorded {
     Yes,
     /// Somebody else owns the message now.
     Refused,
@@ -40,7 +40,7 @@ impl Pipeline {
         match self.record(&mut flight, Step::Complete).await {
             Recorded::Yes => {}
             Recorded::Refused => return Box::pin(self.hand_back_later(flight, Duration::ZERO)).await,
-            Recorded::Unknown => return self.give_back(flight),
+            Recorded::Unknown => return self.give_back(flight).await,
         }
         self.done(flight, ran, elapsed, effects).await;
     }
@@ -82,7 +82,7 @@ impl Pipeline {
     /// before it leaves the delivery, which runs again.
     async fn retry(&self, mut flight: Box<InFlight>, failure: Failure, delay: Duration, counted: bool) {
         let next = flight.progress.next(counted);
-        let mut message = copy::copy(&flight.delivery, &next);
+        let mut message = self.copy(&flight, &next);
         if !fit_copy(&mut message, self.broker.frame_max()) {
             return self.die(flight, Reason::OversizedHeaders, failure.error).await;
         }
@@ -100,7 +100,7 @@ impl Pipeline {
             }
             Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
             // The copy is out; the delivery, should it come again, is an older turn.
-            Recorded::Unknown => self.give_back(flight),
+            Recorded::Unknown => self.give_back(flight).await,
         }
     }
 
@@ -127,7 +127,7 @@ impl Pipeline {
         match self.record(&mut flight, Step::Condemn { error: death.to_record(), lease }).await {
             Recorded::Yes => self.send_letter(flight, death).await,
             Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
-            Recorded::Unknown => self.give_back(flight),
+            Recorded::Unknown => self.give_back(flight).await,
         }
     }
 
@@ -155,7 +155,7 @@ impl Pipeline {
                 self.acknowledge(flight, EventKind::DeadLettered { reason: &reason, error: &death.error });
             }
             Recorded::Refused => self.hand_back_later(flight, Duration::ZERO).await,
-            Recorded::Unknown => self.give_back(flight),
+            Recorded::Unknown => self.give_back(flight).await,
         }
     }
 
@@ -163,9 +163,7 @@ impl Pipeline {
     async fn keep_letter(&self, flight: Box<InFlight>, failure: &Failure) {
         let mut next = Progress { retries: flight.progress.retries.saturating_add(1), ..Progress::default() };
         next.generation = flight.progress.generation;
-        let mut message = copy::detached(&flight.delivery);
-        preserve_broker_death(&mut message.headers, &flight.delivery.message.headers);
-        message.headers.insert(wire::ATTEMPT, i64::from(next.retries));
+        let message = self.copy(&flight, &next);
         let delay = Duration::from_secs(1u64 << next.retries.min(9)).min(Duration::from_secs(300)).min(LONGEST_DELAY);
         tracing::error!(
             queue = self.spec.queue,
@@ -179,8 +177,19 @@ impl Pipeline {
         let receipt = &flight.delivery.receipt;
         match self.courier.deliver(Destination::Hold(delay), &message, receipt, [&never, &self.stop.force]).await {
             Ok(()) => self.acknowledge(flight, EventKind::Retried { delay, counted: false, error: &failure.error }),
-            Err(GaveUp) => self.give_back(flight),
+            Err(GaveUp) => self.give_back(flight).await,
         }
+    }
+
+    /// The message as it waits for its next run. A letter stays one.
+    pub(super) fn copy(&self, flight: &InFlight, next: &Progress) -> Message {
+        if !self.is_for_letters() {
+            return copy::copy(&flight.delivery, next);
+        }
+        let mut message = copy::detached(&flight.delivery);
+        preserve_broker_death(&mut message.headers, &flight.delivery.message.headers);
+        next.write_counts(&mut message.headers);
+        message
     }
 
     /// Comes again after about `left`, uncounted: another worker has the message, or may have it. Never acknowledged without a copy, or
@@ -193,16 +202,16 @@ impl Pipeline {
         let patience = (FIRST_BUSY * (1 << progress.busy.min(6))).min(LONGEST_BUSY);
         let delay = left.min(patience).max(FIRST_BUSY / 2);
         progress.busy = progress.busy.saturating_add(1);
-        let mut message = copy::copy(&flight.delivery, &progress);
+        let mut message = self.copy(&flight, &progress);
         if !fit_copy(&mut message, self.broker.frame_max()) {
             tokio::select! { () = tokio::time::sleep(delay) => {}, () = self.stop.drain.cancelled() => {} }
-            return self.give_back(flight);
+            return self.give_back(flight).await;
         }
         let never = CancellationToken::new();
         let receipt = &flight.delivery.receipt;
         match self.courier.deliver(Destination::Hold(delay), &message, receipt, [&never, &self.stop.force]).await {
             Ok(()) => self.acknowledge(flight, EventKind::Busy { again_in: delay }),
-            Err(GaveUp) => self.give_back(flight),
+            Err(GaveUp) => self.give_back(flight).await,
         }
     }
 
@@ -210,13 +219,13 @@ impl Pipeline {
     pub(crate) async fn hand_back_now(&self, flight: Box<InFlight>) {
         let next = self.progress_of(&flight.delivery).turn();
         self.let_go(&flight, Step::Release { next }).await;
-        self.give_back(flight);
+        self.give_back(flight).await;
     }
 
     /// Back to the queue with the letter still owed. Whoever gets the delivery sends it at once: the lease on it ends here.
     async fn leave_letter(&self, flight: Box<InFlight>) {
         self.let_go(&flight, Step::Renew { lease: Duration::ZERO }).await;
-        self.give_back(flight);
+        self.give_back(flight).await;
     }
 
     /// Gives a claim back before its time, if the store answers.
@@ -228,7 +237,12 @@ impl Pipeline {
         }
     }
 
-    fn give_back(&self, flight: Box<InFlight>) {
+    /// Back to the queue. That is not to be taken for one more death of a process, so a message that counts them goes back as a copy, if
+    /// the broker takes that at once.
+    pub(crate) async fn give_back(&self, flight: Box<InFlight>) {
+        if flight.progress.crashes > 0 && Box::pin(self.copy_back(&flight)).await {
+            return self.acknowledge(flight, EventKind::Returned);
+        }
         self.end(flight, Settlement::Return, EventKind::Returned);
     }
 
@@ -246,7 +260,7 @@ impl Pipeline {
 
     /// Records a step, asking until the store answers: what happened has happened, also when the delivery is lost meanwhile, whose next
     /// copy is told apart by the record. Without a claim there is nothing to record.
-    async fn record(&self, flight: &mut InFlight, step: Step) -> Recorded {
+    pub(super) async fn record(&self, flight: &mut InFlight, step: Step) -> Recorded {
         let Some(ledger) = &self.ledger else { return Recorded::Yes };
         let mut pause = Pause::reconnect();
         let began = Instant::now();

@@ -1,6 +1,6 @@
 //! The exchanges and queues that a consumer needs.
 
-use super::spec::{ConsumerSpec, DEFAULT_DEAD_LETTER_EXCHANGE, Role};
+use super::spec::{ConsumerSpec, DEFAULT_DEAD_LETTER_EXCHANGE, MissingId, Role};
 use crate::broker::{Binding, DeadLetterTarget, Exchange, ExchangeKind, Queue, Topology};
 use crate::retry::hold;
 
@@ -34,9 +34,13 @@ impl ConsumerSpec {
     pub(crate) fn topology(&self) -> Topology {
         match self.role {
             Role::Business => self.business_topology(),
-            Role::DeadLetters { of: Some(of) } => of.dead_letter_topology(),
+            Role::DeadLetters { of: Some(of) } => {
+                let mut topology = of.dead_letter_topology();
+                topology.queues.push(self.quarantine());
+                topology
+            }
             Role::DeadLetters { of: None } => {
-                Topology { queues: vec![letter_queue(self.queue.into(), self)], ..Topology::default() }
+                Topology { queues: vec![letter_queue(self.queue.into(), self), self.quarantine()], ..Topology::default() }
             }
         }
     }
@@ -52,6 +56,9 @@ impl ConsumerSpec {
         });
         let steps = self.retry.iter().flat_map(|retry| retry.steps(MAX_STEPS));
         topology.queues.extend(steps.map(|delay| hold::permanent(self.queue, self.queue_type, delay)));
+        if self.has_quarantine() {
+            topology.queues.push(self.quarantine());
+        }
         for binding in self.bindings {
             topology.exchanges.push(Exchange { name: binding.exchange.into(), kind: binding.kind });
             topology.bindings.push(Binding {
@@ -71,6 +78,16 @@ impl ConsumerSpec {
             queues: vec![letter_queue(place.queue.clone(), self)],
             bindings: vec![Binding { queue: place.queue.clone(), exchange: place.exchange, routing_key: place.queue }],
         }
+    }
+
+    /// Whether messages may come without a record that tells how often a process died under them.
+    pub(crate) fn has_quarantine(&self) -> bool {
+        self.idempotent.is_none_or(|idempotent| idempotent.missing_id == MissingId::Run)
+    }
+
+    /// Where messages under which processes died wait for being run alone.
+    pub(crate) fn quarantine(&self) -> Queue {
+        letter_queue(format!("{}.quarantine", self.queue), self)
     }
 
     fn limit(&self, limit: u32) -> Option<u32> {

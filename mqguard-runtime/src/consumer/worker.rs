@@ -93,8 +93,12 @@ impl Worker {
         self.wait_for_store(has_consumed).await?;
         let spec = self.pipeline.spec;
         self.pipeline.broker.declare(&spec.topology(), self.mode).await?;
-        let request = ConsumeRequest { queue: spec.queue.to_owned(), tag: spec.name.to_owned(), prefetch: spec.prefetch };
-        Ok(self.pipeline.broker.consume(request).await?)
+        Ok(self.subscribe_to(spec.queue.to_owned(), spec.prefetch).await?)
+    }
+
+    pub(super) async fn subscribe_to(&self, queue: String, prefetch: u16) -> Result<Box<dyn Subscription>, BrokerError> {
+        let request = ConsumeRequest { queue, tag: self.pipeline.spec.name.to_owned(), prefetch };
+        self.pipeline.broker.consume(request).await
     }
 
     async fn wait_for_store(&self, has_consumed: bool) -> Result<(), ConsumerError> {
@@ -162,6 +166,7 @@ impl Worker {
         let running = TaskTracker::new();
         let end = tokio::select! {
             end = self.take_deliveries(&mut subscription, &running) => end,
+            error = self.take_quarantined(&running) => End::Lost(error),
             never = self.watch_for_outages() => match never {},
         };
         running.close();

@@ -57,6 +57,7 @@ pub(crate) fn letter(delivery: &Delivery, progress: &Progress, death: &Death, sp
     headers.remove(wire::ATTEMPT);
     headers.remove(wire::DEFERRALS);
     headers.remove(wire::BUSY);
+    headers.remove(wire::CRASHES);
     headers.insert(wire::RUNS, i64::from(runs(progress, &death.reason())));
     headers.insert(wire::REASON, death.reason.as_str());
     headers.insert(wire::ERROR_KIND, death.error.kind.as_str());

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::builder::{Guard, Registered};
 use super::error::{Error, Result};
 use super::purge::purge;
 use crate::broker::{Broker, BrokerError};
-use crate::consumer::{ConsumerError, ConsumerSpec, Courier, Pipeline, Worker};
+use crate::consumer::{ConsumerError, ConsumerSpec, Courier, Isolation, Pipeline, Worker};
 use crate::health::{Health, Status};
 use crate::idempotency::Ledger;
 use crate::publish::Publisher;
@@ -32,6 +32,7 @@ struct RunningConsumer {
 /// Starts the workers of a guard whose configuration is right.
 pub(super) fn start(guard: Guard) -> Running {
     let stop = Stop::default();
+    let isolation = Isolation::default();
     let mut guard = guard;
     let registered = std::mem::take(&mut guard.consumers);
     guard.states.provide(Publisher::new(Arc::clone(&guard.broker)));
@@ -52,6 +53,8 @@ pub(super) fn start(guard: Guard) -> Running {
                 states: Arc::clone(&states),
                 observers: guard.observers.clone(),
                 stop: stop.clone(),
+                isolation: isolation.clone(),
+                quarantined: Notify::new(),
                 store_down: watch::Sender::default(),
             };
             let (sender, status) = watch::channel(Status::Starting);

@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
 }
 
 /// Lapsed leases after which a message is condemned as a crash loop.
-const MAX_CRASHES: u32 = 3;
+pub(crate) const MAX_CRASHES: u32 = 3;
 
 /// What identifies a message to the consumer of `queue`; `None` when it has nothing that does.
 pub(crate) fn identity<'a>(
@@ -48,7 +48,10 @@ pub(crate) fn identity<'a>(
 /// The right to run.
 #[derive(Debug)]
 pub(crate) enum Granted {
-    Claimed(Kept),
+    Claimed {
+        kept: Kept,
+        crashes: u32,
+    },
     /// The store is away, and the message runs without a claim. One that was asked for may have been made.
     Unguarded(Box<Unguarded>),
 }
@@ -164,7 +167,7 @@ impl Ledger {
         };
         let keep = || self.keeper.keep(hold, since);
         match answer {
-            Claim::Granted { .. } => Ok(Granted::Claimed(keep())),
+            Claim::Granted { crashes } => Ok(Granted::Claimed { kept: keep(), crashes }),
             Claim::Letter { generation, error, crashes } => {
                 Err(NotGranted::Letter(keep(), OwedLetter { generation, error, crashes }))
             }

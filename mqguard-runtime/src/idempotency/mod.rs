@@ -72,7 +72,7 @@ pub use invalid_url::InvalidUrl;
 pub(crate) use keeper::Kept;
 #[cfg(feature = "testing")]
 pub(crate) use ledger::identity;
-pub(crate) use ledger::{Granted, Ledger, NotGranted, OwedLetter};
+pub(crate) use ledger::{Granted, Ledger, MAX_CRASHES, NotGranted, OwedLetter};
 pub use memory::MemoryStore;
 pub(crate) use outage::{Outage, RECORD_PATIENCE};
 pub use transaction::{Database, NotCommitted, Session, Transaction, Transactions};

@@ -13,6 +13,8 @@ pub(crate) struct Progress {
     pub(crate) deferrals: u32,
     /// How often this copy was put off because another worker had the message.
     pub(crate) busy: u32,
+    /// How often this copy's predecessors were delivered and not settled: where no record tells how often a process died.
+    pub(crate) crashes: u32,
     pub(crate) first_failure: Option<SystemTime>,
     pub(crate) failures: Vec<FailedAttempt>,
 }
@@ -44,6 +46,7 @@ impl Progress {
             retries: count(headers, wire::ATTEMPT),
             deferrals: count(headers, wire::DEFERRALS),
             busy: count(headers, wire::BUSY),
+            crashes: count(headers, wire::CRASHES),
             first_failure: headers.text(wire::FIRST_FAILURE).and_then(|text| humantime::parse_rfc3339(text).ok()),
             failures: last(read_failures(headers)),
         }
@@ -60,17 +63,24 @@ impl Progress {
 
     pub(crate) fn write(&self, headers: &mut Headers) {
         headers.insert(wire::GENERATION, i64::from(self.generation));
-        headers.insert(wire::ATTEMPT, i64::from(self.retries));
         headers.insert(wire::DEFERRALS, i64::from(self.deferrals));
-        headers.remove(wire::BUSY);
-        if self.busy > 0 {
-            headers.insert(wire::BUSY, i64::from(self.busy));
-        }
+        self.write_counts(headers);
         if let Some(at) = self.first_failure {
             headers.insert(wire::FIRST_FAILURE, rfc3339(at));
         }
         if !self.failures.is_empty() {
             headers.insert(wire::ATTEMPTS, self.failures.iter().map(FailedAttempt::to_header).collect::<Vec<_>>());
+        }
+    }
+
+    /// What tells how often this was put off, without the history of the message.
+    pub(crate) fn write_counts(&self, headers: &mut Headers) {
+        headers.insert(wire::ATTEMPT, i64::from(self.retries));
+        for (name, count) in [(wire::BUSY, self.busy), (wire::CRASHES, self.crashes)] {
+            headers.remove(name);
+            if count > 0 {
+                headers.insert(name, i64::from(count));
+            }
         }
     }
 
@@ -96,7 +106,7 @@ impl Progress {
 
     /// As the next copy carries it.
     pub(crate) fn next(&self, counted: bool) -> Self {
-        let mut next = Self { busy: 0, ..self.clone() };
+        let mut next = Self { busy: 0, crashes: 0, ..self.clone() };
         if counted {
             next.retries = next.retries.saturating_add(1);
         } else {
@@ -177,7 +187,7 @@ mod tests {
 
     #[test]
     fn survives_a_hop() {
-        let mut progress = Progress { generation: 1, retries: 2, deferrals: 3, ..Progress::default() };
+        let mut progress = Progress { generation: 1, retries: 2, deferrals: 3, busy: 4, crashes: 5, ..Progress::default() };
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
         progress.failed(at, &ErrorText { kind: "T".into(), message: "db".into(), chain: vec!["io".into()] });
         let mut headers = Headers::new();

@@ -48,6 +48,11 @@ impl Known {
         self.specs().find(|spec| spec.queue == queue)
     }
 
+    /// The queue of the consumer that takes from this one, which may be that of what it runs alone.
+    pub(super) fn home<'a>(&self, queue: &'a str) -> &'a str {
+        self.specs().find(|spec| spec.quarantine().name == queue).map_or(queue, |spec| spec.queue)
+    }
+
     /// What a message is to the consumer of a queue.
     pub(super) fn name(&self, queue: &str, message: &Message) -> Option<Name> {
         let (spec, handler) = self.0.iter().find(|(spec, _)| spec.queue == queue)?;

@@ -65,7 +65,7 @@ impl Settle for Settling {
         if applies {
             self.channel.settle(tag, settlement);
             if settlement == Settlement::Ack {
-                world.book().acks.push((queue.clone(), id.clone(), event));
+                world.book().acks.push((world.known.home(queue).to_owned(), id.clone(), event));
             }
         }
         match fault {

@@ -8,6 +8,7 @@ mod dial;
 mod errors;
 mod ledger;
 mod publisher;
+mod shallow;
 mod subscription;
 mod url;
 
@@ -43,6 +44,33 @@ struct Shared {
     nodes: Arc<Nodes>,
     consuming: Slot,
     publisher: Publisher,
+}
+
+/// What the fuzz targets reach.
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing {
+    use lapin::BasicProperties;
+
+    use super::convert::{to_message, to_properties};
+    use crate::broker::Message;
+
+    /// A message as it is received.
+    #[must_use]
+    pub fn message(properties: &BasicProperties, body: Vec<u8>) -> Message {
+        to_message(properties, body)
+    }
+
+    /// What the client library reads of a frame.
+    pub fn received(frame: &mut [u8]) {
+        super::shallow::Frames::default().pass(frame);
+    }
+
+    /// What can be published comes back the same.
+    pub fn publish(message: &Message) {
+        if let Ok(properties) = to_properties(message) {
+            assert_eq!(to_message(&properties, Vec::new()).headers, message.headers);
+        }
+    }
 }
 
 impl RabbitMq {
