@@ -14,8 +14,13 @@ impl Pause {
         Self { next: first, longest }
     }
 
-    /// Between connection attempts: from 100 ms to 5 s.
+    /// Between connection attempts: from 100 ms to 1 s, for messages are to flow within 2 s of the broker's return.
     pub(crate) fn reconnect() -> Self {
+        Self::new(Duration::from_millis(100), Duration::from_secs(1))
+    }
+
+    /// Between subscriptions that end as soon as they have begun: from 100 ms to 5 s.
+    pub(crate) fn resubscribe() -> Self {
         Self::new(Duration::from_millis(100), Duration::from_secs(5))
     }
 

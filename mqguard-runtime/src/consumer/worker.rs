@@ -62,29 +62,34 @@ impl Worker {
 
     async fn consume_until_drained(&self) -> Result<(), ConsumerError> {
         let drain = &self.pipeline.stop.drain;
-        let mut pause = Pause::reconnect();
+        let (mut reconnect, mut resubscribe) = (Pause::reconnect(), Pause::resubscribe());
         let mut has_consumed = false;
         while !drain.is_cancelled() {
             let subscription = tokio::select! {
                 subscription = self.subscribe(has_consumed) => subscription,
                 () = drain.cancelled() => break,
             };
-            match subscription {
+            let pause = match subscription {
                 Ok(subscription) => {
                     self.set_status(self.consuming());
                     has_consumed = true;
                     let began = Instant::now();
                     self.consume(subscription).await;
+                    reconnect = Pause::reconnect();
                     if began.elapsed() >= STEADY {
-                        pause = Pause::reconnect();
+                        resubscribe = Pause::resubscribe();
                     }
+                    resubscribe.step()
                 }
                 Err(error) if error.is_passing(has_consumed) => {
-                    self.set_status(Status::Reconnecting { reason: error.to_string() })
+                    self.set_status(Status::Reconnecting { reason: error.to_string() });
+                    // It ended because the broker went away, not for a reason of its own.
+                    resubscribe = Pause::resubscribe();
+                    reconnect.step()
                 }
                 Err(error) => return Err(error),
-            }
-            tokio::select! { () = tokio::time::sleep(pause.step()) => {}, () = drain.cancelled() => {} }
+            };
+            tokio::select! { () = tokio::time::sleep(pause) => {}, () = drain.cancelled() => {} }
         }
         Ok(())
     }
