@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::node::free_port;
 use crate::support::Vhost;
 
 /// Which way bytes go.
@@ -59,7 +60,7 @@ enum Flow {
 impl Proxy {
     /// To the server of a virtual host.
     pub(crate) fn to(vhost: &Vhost) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let state = Mutex::new(State { listens: true, ..State::default() });
         let shared = Arc::new(Shared { state, changed: Condvar::new(), target: vhost.address().to_owned() });

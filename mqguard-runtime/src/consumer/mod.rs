@@ -13,6 +13,7 @@ mod pipeline;
 mod precheck;
 mod settle;
 mod spec;
+mod stuck;
 mod topology;
 mod transaction;
 mod worker;

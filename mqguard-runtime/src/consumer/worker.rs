@@ -123,8 +123,11 @@ impl Worker {
         Ok(())
     }
 
-    /// With its store, or without.
+    /// With its store, or without; and whether what comes of the messages can be put where it has to go.
     fn consuming(&self) -> Status {
+        if let Some(reason) = self.pipeline.courier.stuck.why().borrow().clone() {
+            return Status::Stuck { reason };
+        }
         let ledger = self.pipeline.ledger.as_ref();
         match ledger.and_then(|ledger| Some(ledger.about(ledger.outage()?.why()?))) {
             Some(error) => Status::Degraded { reason: error.to_string() },
@@ -155,10 +158,21 @@ impl Worker {
             };
             outage.end();
             match error {
-                None => self.set_status(Status::Consuming),
+                None => self.set_status(self.consuming()),
                 Some(error) => self.pipeline.store_failed(&error),
             }
             was_back = Instant::now();
+        }
+    }
+
+    async fn watch_for_stuck_messages(&self) -> Infallible {
+        let mut why = self.pipeline.courier.stuck.why();
+        loop {
+            self.set_status(self.consuming());
+            // The sender is the pipeline's own, so it is there.
+            if why.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
     }
 
@@ -168,6 +182,7 @@ impl Worker {
         let end = tokio::select! {
             end = self.take_deliveries(&mut subscription, &running) => end,
             never = self.watch_for_outages() => match never {},
+            never = self.watch_for_stuck_messages() => match never {},
         };
         running.close();
         let last = match end {
@@ -224,7 +239,8 @@ impl Worker {
             return;
         }
         match &status {
-            Status::Starting | Status::Draining | Status::Stopped => tracing::debug!(queue, "{status}"),
+            // The courier has said what it is.
+            Status::Starting | Status::Stuck { .. } | Status::Draining | Status::Stopped => tracing::debug!(queue, "{status}"),
             Status::Consuming => tracing::info!(queue, "{status}"),
             Status::Degraded { .. } | Status::Reconnecting { .. } | Status::Paused { .. } => tracing::warn!(queue, "{status}"),
             Status::Failed { .. } => tracing::error!(queue, "{status}"),

@@ -49,7 +49,7 @@ impl RabbitMqSubscription {
             Ok(Err(error)) if errors::reply(&error).is_none() => {
                 return Err(BrokerError::Unavailable(link.state().reason(&error)));
             }
-            Ok(Err(error)) => return Err(errors::operation(&error, "queue", queue)),
+            Ok(Err(error)) => return Err(errors::operation(&error, "queue", queue, &format!("read the queue `{queue}`"))),
             Err(_) => {
                 discard(channel);
                 return Err(no_answer(&format!("consuming the queue `{queue}`")));
