@@ -257,7 +257,7 @@ async fn a_start_without_rights_tells_which_is_missing() {
     within(Guard::connect(&vhost.url()).unwrap().state(Log::new()).consumer::<work>().declare()).await.unwrap();
     for (user, rights, part) in [
         ("no-configure", ["^$", ".*", ".*"], "the permission to configure the exchange `dlx.exchange`"),
-        ("no-read", [".*", ".*", "^$"], "the permission to configure and read the queue `work`"),
+        ("no-read", [".*", ".*", "^$"], "to read from the exchange `dlx.exchange`"),
         ("no-write", [".*", "^$", ".*"], "write to the exchange of its dead letters"),
     ] {
         let log_in = vhost.user(user, &rights);

@@ -44,7 +44,7 @@ async fn gated_rig(proxy: &Proxy, vhost: &Vhost, database: &Database, gate: &Gat
     Rig::at(&proxy.url(vhost, "heartbeat=2"), |guard| guard.store_url(&store).state(gate).consumer::<gated>()).await
 }
 
-/// Ten handlers run, their acks would carry tags of a channel that is gone: on the new one they would close it (406).
+/// That every handler is busy does not hide that the connection is lost. Ten handlers run, their acks would carry tags of a channel that is gone: on the new one they would close it (406).
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ and Redis: cargo xtask test"]
 async fn a_connection_cut_under_ten_handlers_costs_no_second_run_and_no_channel() {

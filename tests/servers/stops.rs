@@ -126,7 +126,7 @@ async fn a_message_that_twenty_five_shutdowns_interrupt_is_still_there() {
     if left.contains_key("dlq.stops") {
         assert!(runs >= 21, "{runs} runs");
         let letter = vhost.letters("dlq.stops", 1).await.remove(0);
-        assert_eq!((letter.message_id(), letter.reason().to_string().as_str()), (Some("interrupted"), "broker-delivery_limit"));
+        assert_eq!((letter.message_id(), letter.reason().to_string().as_str()), (Some("interrupted"), "broker:delivery_limit"));
     } else {
         assert_eq!(runs, 25);
     }
