@@ -258,7 +258,7 @@ async fn a_start_without_rights_tells_which_is_missing() {
     for (user, rights, part) in [
         ("no-configure", ["^$", ".*", ".*"], "the permission to configure the exchange `dlx.exchange`"),
         ("no-read", [".*", ".*", "^$"], "to read from the exchange `dlx.exchange`"),
-        ("no-write", [".*", "^$", ".*"], "write to the exchange of its dead letters"),
+        ("no-write", [".*", "^$", ".*"], "to write to the queue `dlq.work`"),
     ] {
         let log_in = vhost.user(user, &rights);
         let url = vhost.url_at(&format!("{log_in}@{}", vhost.address()));

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::proxy::{BOTH_WAYS, Proxy, Way};
 use crate::script::{Job, Log, Step, Trouble, What};
-use crate::support::{Database, Rig, Vhost, job, publish, records, take_any};
+use crate::support::{Database, Rig, Vhost, job, publish, records, rounds, take_any};
 
 /// Handlers wait here until the test lets them go on.
 #[derive(Clone)]
@@ -206,9 +206,4 @@ async fn processing_goes_on_within_two_seconds_of_the_brokers_return() {
     let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
     eprintln!("{rounds} refusals: processing {median:?} after the broker's return in the median, {worst:?} at worst");
     assert!(worst < Duration::from_secs(2), "{took:?}");
-}
-
-/// A few, or as many as are asked for to measure.
-fn rounds() -> u64 {
-    std::env::var("MQGUARD_TEST_ROUNDS").map_or(4, |rounds| rounds.parse().expect("a number"))
 }

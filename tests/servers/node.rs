@@ -93,6 +93,11 @@ impl Node {
         assert!(sent.success());
     }
 
+    /// Whether it takes connections.
+    pub(crate) fn accepts(&self) -> bool {
+        answers(self.port)
+    }
+
     /// Its virtual host `/`.
     pub(crate) fn vhost(&self) -> Vhost {
         Vhost::of_server(self.directory.join("rabbitmqctl"), self.port)

@@ -447,3 +447,8 @@ impl Rig {
 pub(crate) async fn publish(broker: &RabbitMq, queue: &str, message: &Message) {
     within(broker.publish(&Address::queue(queue), message)).await.expect("it is published");
 }
+
+/// A few, or as many as are asked for to measure.
+pub(crate) fn rounds() -> u64 {
+    std::env::var("MQGUARD_TEST_ROUNDS").map_or(4, |rounds| rounds.parse().expect("a number"))
+}

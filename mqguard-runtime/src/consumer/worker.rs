@@ -63,7 +63,7 @@ impl Worker {
 
     async fn consume_until_drained(&self) -> Result<(), ConsumerError> {
         let drain = &self.pipeline.stop.drain;
-        let (mut reconnect, mut resubscribe) = (Pause::reconnect(), Pause::resubscribe());
+        let (mut connecting, mut subscribing) = (Pause::broker(), Pause::reconnect());
         let mut has_consumed = false;
         while !drain.is_cancelled() {
             let subscription = tokio::select! {
@@ -76,17 +76,17 @@ impl Worker {
                     has_consumed = true;
                     let began = Instant::now();
                     self.consume(subscription).await;
-                    reconnect = Pause::reconnect();
+                    connecting = Pause::broker();
                     if began.elapsed() >= STEADY {
-                        resubscribe = Pause::resubscribe();
+                        subscribing = Pause::reconnect();
                     }
-                    resubscribe.step()
+                    subscribing.step()
                 }
                 Err(error) if error.is_passing(has_consumed) => {
                     self.set_status(Status::Reconnecting { reason: error.to_string() });
                     // It ended because the broker went away, not for a reason of its own.
-                    resubscribe = Pause::resubscribe();
-                    reconnect.step()
+                    subscribing = Pause::reconnect();
+                    connecting.step()
                 }
                 Err(error) => return Err(error),
             };
