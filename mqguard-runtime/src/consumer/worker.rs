@@ -1,4 +1,3 @@
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::error::ConsumerError;
 use super::pipeline::Pipeline;
 use crate::backoff::Pause;
-use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Delivery, Subscription};
+use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Subscription};
 use crate::health::Status;
 
 /// Keeps one consumer consuming: declares, subscribes, takes deliveries, and does so again when the connection or the store comes back.
@@ -180,9 +179,8 @@ impl Worker {
     /// Consumes until the subscription ends. What still runs then is seen off beside whatever follows: a slow handler holds nothing up.
     async fn consume(&self, mut subscription: Box<dyn Subscription>) {
         let running = TaskTracker::new();
-        let mut waiting = VecDeque::new();
         let end = tokio::select! {
-            end = self.take_deliveries(&mut subscription, &running, &mut waiting) => end,
+            end = self.take_deliveries(&mut subscription, &running) => end,
             never = self.watch_for_outages() => match never {},
             never = self.watch_for_stuck_messages() => match never {},
         };
@@ -202,36 +200,31 @@ impl Worker {
                 Some(subscription)
             }
         };
-        // Handed back only now: before the cancellation they would come again at once.
-        drop(waiting);
         self.retired.spawn(see_off(Arc::clone(&self.pipeline), running, last));
     }
 
-    /// Takes deliveries though every handler is busy, up to the prefetch: that the subscription is lost is to be noticed all the same.
-    async fn take_deliveries(
-        &self,
-        subscription: &mut Box<dyn Subscription>,
-        running: &TaskTracker,
-        waiting: &mut VecDeque<Delivery>,
-    ) -> End {
+    async fn take_deliveries(&self, subscription: &mut Box<dyn Subscription>, running: &TaskTracker) -> End {
         let drain = &self.pipeline.stop.drain;
         let mut store_down = self.pipeline.store_down.subscribe();
         loop {
-            let slot = tokio::select! {
+            let next = async {
+                // That the subscription ends is to be noticed though every handler is busy. The semaphore is never closed.
+                let slot = tokio::select! {
+                    biased;
+                    slot = Arc::clone(&self.slots).acquire_owned() => slot.ok(),
+                    error = subscription.ended() => return Err(error),
+                };
+                Ok((slot, subscription.next().await?))
+            };
+            let (slot, delivery) = tokio::select! {
                 biased;
                 () = drain.cancelled() => return End::Drained,
                 reason = next_trouble(&mut store_down) => return End::StoreDown(reason),
-                // The semaphore is never closed.
-                slot = Arc::clone(&self.slots).acquire_owned(), if !waiting.is_empty() => slot.ok(),
-                next = subscription.next() => match next {
-                    Ok(delivery) => {
-                        waiting.push_back(delivery);
-                        continue;
-                    }
+                next = next => match next {
+                    Ok(next) => next,
                     Err(error) => return End::Lost(error),
                 },
             };
-            let Some(delivery) = waiting.pop_front() else { continue };
             let (pipeline, flight) = (Arc::clone(&self.pipeline), self.pipeline.receive(delivery));
             // A task is moved several times before it runs.
             running.spawn(Box::pin(async move {
