@@ -9,7 +9,13 @@ use crate::proxy::Proxy;
 use crate::script::{Job, Log, Step, Trouble, What};
 use crate::support::{Database, Rig, Vhost, job, publish, rounds, until};
 
-#[consumer(queue = "alone", retry(max = 2, delay = "100ms"), dlq = "dlq.alone", prefetch = 20, idempotent(store = "redis", lease = "3s"))]
+#[consumer(
+    queue = "alone",
+    retry(max = 2, delay = "100ms"),
+    dlq = "dlq.alone",
+    prefetch = 20,
+    idempotent(store = "redis", lease = "3s")
+)]
 async fn alone(job: Job, log: State<Log>, cx: Context) -> Result<(), Trouble> {
     job.carry_out(&log, &cx).await
 }
@@ -182,7 +188,8 @@ fn a_handler_that_blocks_the_runtime_costs_no_connection() {
     for threads in [1, 4] {
         let (vhost, database) = (Vhost::new(), Database::new());
         let (proxy, store) = (Proxy::to(&vhost), database.url());
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().expect("a runtime");
         // Not `block_on` of a future that drives the guard: that thread would be one more. All of it is spawned.
         let test = async move {
             let rig = Rig::at(&proxy.url(&vhost, "heartbeat=2"), |guard| guard.store_url(&store).consumer::<blocking>()).await;

@@ -206,7 +206,9 @@ async fn detour(vhost: &Vhost, to: &str) -> String {
         queue.message_ttl = Some(Duration::from_millis(1));
         queue.dead_letters = Some(DeadLetterTarget { exchange: String::new(), routing_key: next });
         next = queue.name.clone();
-        within(vhost.broker().declare(&Topology { queues: vec![queue], ..Topology::default() }, DeclareMode::Declare)).await.unwrap();
+        within(vhost.broker().declare(&Topology { queues: vec![queue], ..Topology::default() }, DeclareMode::Declare))
+            .await
+            .unwrap();
     }
     next
 }

@@ -160,7 +160,8 @@ impl Shared {
                 drop(listener);
                 state.listens = false;
                 self.changed.notify_all();
-                state = self.changed.wait_while(state, |state| state.refuses && !state.ended).unwrap_or_else(PoisonError::into_inner);
+                state =
+                    self.changed.wait_while(state, |state| state.refuses && !state.ended).unwrap_or_else(PoisonError::into_inner);
                 listener = TcpListener::bind(address).expect("nobody else takes the port");
                 state.listens = true;
                 self.changed.notify_all();
@@ -192,9 +193,8 @@ impl Shared {
     fn pump(&self, number: u64, way: Way, mut from: TcpStream, mut to: TcpStream) {
         let mut buffer = [0; 65_536];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            let is_held = |state: &mut State| {
-                state.flows[way as usize] == Flow::Held && state.open.iter().any(|(open, _)| *open == number)
-            };
+            let is_held =
+                |state: &mut State| state.flows[way as usize] == Flow::Held && state.open.iter().any(|(open, _)| *open == number);
             let mut state = self.changed.wait_while(self.lock(), is_held).unwrap_or_else(PoisonError::into_inner);
             let delay = state.delay;
             if state.flows[way as usize] == Flow::Dropped {

@@ -246,12 +246,7 @@ impl Drop for Vhost {
                  rabbit_vhost:delete(<<\"{0}\">>, <<\"test\">>).",
                 self.name
             );
-            Command::new(&self.ctl)
-                .args(["--quiet", "eval", &users])
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .ok();
+            Command::new(&self.ctl).args(["--quiet", "eval", &users]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
         }
     }
 }

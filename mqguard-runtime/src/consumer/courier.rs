@@ -198,9 +198,8 @@ impl DeliverError {
             Self::Broker(BrokerError::Refused(_)) => Trouble::Forbidden,
             // The broker says by the same code what nobody may do.
             Self::Publish(PublishError::Refused { reason, .. }) if reason.contains("ACCESS_REFUSED") => Trouble::Forbidden,
-            Self::Publish(PublishError::Refused { .. }) | Self::Broker(BrokerError::Mismatch(_) | BrokerError::Unsupported(_)) => {
-                Trouble::Refused
-            }
+            Self::Publish(PublishError::Refused { .. })
+            | Self::Broker(BrokerError::Mismatch(_) | BrokerError::Unsupported(_)) => Trouble::Refused,
             Self::Publish(PublishError::Unroutable(_)) | Self::Broker(BrokerError::Missing { .. }) => Trouble::Missing,
             Self::Publish(_) | Self::Broker(_) => Trouble::Unavailable,
         }

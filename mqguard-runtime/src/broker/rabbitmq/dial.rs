@@ -6,8 +6,8 @@ use lapin::{AsyncTcpStream, Connection, ConnectionProperties};
 
 use super::connection::Role;
 use super::stream::{Kit, Stream};
-use super::{errors, tune};
 use super::url::Nodes;
+use super::{errors, tune};
 use crate::broker::contract::BrokerError;
 
 /// A connection that was opened.

@@ -64,9 +64,7 @@ pub(super) fn operation(error: &lapin::Error, what: &'static str, name: &str, ri
     };
     match code {
         code::NOT_FOUND => missing(text).unwrap_or_else(|| BrokerError::Missing { what, name: name.to_owned() }),
-        code::ACCESS_REFUSED => {
-            BrokerError::Refused(format!("{}; the user needs the permission to {rights}", reason(error)))
-        }
+        code::ACCESS_REFUSED => BrokerError::Refused(format!("{}; the user needs the permission to {rights}", reason(error))),
         code::PRECONDITION_FAILED => match mismatch(text, what, name) {
             Some(mismatch) => BrokerError::Mismatch(mismatch),
             None => BrokerError::Unsupported(reason(error)),

@@ -1,11 +1,11 @@
 //! The stream that the client library reads and writes, and the runtime that it runs on.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::SocketAddr;
 #[cfg(unix)]
 use std::os::fd::{AsFd, AsRawFd};
 #[cfg(windows)]
 use std::os::windows::io::{AsRawSocket, AsSocket};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
