@@ -21,7 +21,7 @@ impl Pause {
 
     /// Between attempts to connect to the broker: messages are to flow within 2 s of its return.
     pub(crate) fn broker() -> Self {
-        Self::new(Duration::from_millis(100), Duration::from_secs(1))
+        Self::new(Duration::from_millis(100), Duration::from_millis(500))
     }
 
     /// The next pause: between half and all of the step, so that a fleet does not come back in step.

@@ -68,7 +68,7 @@ impl Courier {
         let mut passage = self.stuck.passage();
         loop {
             let Err(error) = self.try_deliver(to, message).await else {
-                passage.is_through(to);
+                passage.through(to);
                 return Ok(());
             };
             self.tell(&mut passage, to, message, &error);

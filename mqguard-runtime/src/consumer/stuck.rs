@@ -97,7 +97,7 @@ impl Passage<'_> {
     }
 
     /// It got through.
-    pub(super) fn is_through(self, to: Destination) {
+    pub(super) fn through(self, to: Destination) {
         if self.number.is_some() {
             let letter = to == Destination::DeadLetters;
             self.stuck.change(|state| state.told.retain(|kind| kind.letter != letter));
@@ -129,7 +129,7 @@ mod tests {
         assert!(!one.is_kept(REFUSED, "still full") && !other.is_kept(REFUSED, "full too"));
         assert!(other.is_kept(Kind { trouble: Trouble::Missing, ..REFUSED }, "gone"));
         assert_eq!(stuck.why().borrow().as_deref(), Some("still full"));
-        one.is_through(Destination::DeadLetters);
+        one.through(Destination::DeadLetters);
         assert_eq!(stuck.why().borrow().as_deref(), Some("gone"));
         assert!(other.is_kept(REFUSED, "full again"));
         drop(other);
