@@ -5,10 +5,16 @@
 #![cfg(all(feature = "rabbitmq", feature = "redis", unix))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
+#[path = "servers/alone.rs"]
+mod alone;
+#[path = "servers/broken.rs"]
+mod broken;
 #[path = "servers/client.rs"]
 mod client;
 #[path = "servers/content.rs"]
 mod content;
+#[path = "servers/cuts.rs"]
+mod cuts;
 #[path = "servers/disturbed.rs"]
 mod disturbed;
 #[path = "servers/ends.rs"]
@@ -37,6 +43,8 @@ mod payments_process;
 mod process;
 #[path = "servers/processes.rs"]
 mod processes;
+#[path = "servers/proxy.rs"]
+mod proxy;
 #[path = "redis/server.rs"]
 #[allow(dead_code, reason = "it serves other tests too")]
 mod redis_server;
@@ -48,5 +56,7 @@ mod script;
 mod shutdown;
 #[path = "servers/start.rs"]
 mod start;
+#[path = "servers/stops.rs"]
+mod stops;
 #[path = "servers/support.rs"]
 mod support;

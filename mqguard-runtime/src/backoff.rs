@@ -14,9 +14,14 @@ impl Pause {
         Self { next: first, longest }
     }
 
-    /// Between connection attempts: from 100 ms to 5 s.
+    /// Between tries of what may stay away for long: a store, a queue whose subscriptions end as soon as they have begun.
     pub(crate) fn reconnect() -> Self {
         Self::new(Duration::from_millis(100), Duration::from_secs(5))
+    }
+
+    /// Between attempts to connect to the broker: messages are to flow within 2 s of its return.
+    pub(crate) fn broker() -> Self {
+        Self::new(Duration::from_millis(100), Duration::from_millis(500))
     }
 
     /// The next pause: between half and all of the step, so that a fleet does not come back in step.

@@ -18,6 +18,12 @@ pub enum Status {
         /// What the store said.
         reason: String,
     },
+    /// Messages are being taken, but the retry or the dead letter of one cannot be put where it has to go: the broker refuses it, or its
+    /// queue is not there. The message is kept, and holds its place among those that run, until it can.
+    Stuck {
+        /// What keeps it, and what helps.
+        reason: String,
+    },
     /// The broker cannot be reached or ended the subscription; it is tried again.
     Reconnecting {
         /// What happened.
@@ -40,7 +46,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Whether messages are being taken.
+    /// Whether messages are being taken, and get where they have to go.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         matches!(self, Self::Consuming | Self::Degraded { .. })
@@ -59,6 +65,7 @@ impl fmt::Display for Status {
             Self::Starting => f.write_str("starting"),
             Self::Consuming => f.write_str("consuming"),
             Self::Degraded { reason } => write!(f, "consuming without protection until the store is back: {reason}"),
+            Self::Stuck { reason } => write!(f, "consuming, but a message is stuck: {reason}"),
             Self::Reconnecting { reason } => write!(f, "not consuming, trying to reconnect: {reason}"),
             Self::Paused { reason } => write!(f, "paused until the store is back: {reason}"),
             Self::Draining => f.write_str("draining"),

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use mqguard::broker::{HeaderValue, Headers};
+use mqguard::broker::{Broker, DeadLetterTarget, DeclareMode, HeaderValue, Headers, Queue, QueueType, Topology};
 use mqguard::{Attempt, Context, Message, Raw, Reason, RetryableError, State, consumer};
 
-use crate::script::Log;
-use crate::support::{Rig, Vhost, publish};
+use crate::proxy::Proxy;
+use crate::script::{Log, frame_len};
+use crate::support::{Rig, Vhost, publish, within};
 
 #[derive(Debug, thiserror::Error, RetryableError)]
 enum Refusal {
@@ -195,6 +196,51 @@ async fn headers_that_fill_the_frame_make_a_letter() {
     }
     assert_undisturbed(&rig);
     rig.shutdown().await;
+}
+
+/// A chain of queues in which a message expires at once, with names so long that what the broker notes of it takes kilobytes.
+async fn detour(vhost: &Vhost, to: &str) -> String {
+    let mut next = to.to_owned();
+    for n in 0..8 {
+        let mut queue = Queue::new(format!("detour-{n}-{to}-{}", "x".repeat(200)), QueueType::Classic);
+        queue.message_ttl = Some(Duration::from_millis(1));
+        queue.dead_letters = Some(DeadLetterTarget { exchange: String::new(), routing_key: next });
+        next = queue.name.clone();
+        within(vhost.broker().declare(&Topology { queues: vec![queue], ..Topology::default() }, DeclareMode::Declare))
+            .await
+            .unwrap();
+    }
+    next
+}
+
+/// The broker sends what it has added itself, and what others agreed on, though it is more than was agreed on here.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs RabbitMQ and Redis: cargo xtask test"]
+async fn headers_that_outgrow_the_frame_on_the_way_do_not_break_the_connection() {
+    const FRAME: usize = 131_072;
+    let vhost = Vhost::new();
+    let proxy = Proxy::to(&vhost);
+    for (agreed, parameters) in [(FRAME, ""), (8_192, "frame_max=8192")] {
+        let before = proxy.accepted();
+        let build = |guard: mqguard::Guard| guard.state(Text("no".into())).consumer::<on_quorum>().consumer::<on_classic>();
+        let rig = Rig::at(&proxy.url(&vhost, parameters), build).await;
+        for queue in QUEUES {
+            let runs = rig.log.count();
+            let sent = message("oversized", b"{}".to_vec(), bulky(125 * 1_024));
+            publish(&vhost.broker(), &detour(&vhost, queue).await, &sent).await;
+            let letter = vhost.letters(&format!("dlq.{queue}"), 1).await.remove(0);
+            assert_eq!((letter.reason(), letter.runs()), (Reason::OversizedHeaders, 1), "{queue}, {agreed}");
+            assert_eq!((letter.message_id(), letter.body()), (Some("oversized"), &sent.body));
+            assert!(frame_len(letter.message()) <= agreed, "{queue}: {}", frame_len(letter.message()));
+            let run = &rig.log.runs()[runs];
+            assert_eq!(own(&run.message.headers), sent.headers, "{queue}, {agreed}: the handler sees all of it");
+            assert!(frame_len(&run.message) > FRAME, "{queue}: it did not grow: {}", frame_len(&run.message));
+        }
+        // One to consume and one to publish, from first to last.
+        assert_eq!((rig.log.count(), proxy.accepted() - before), (2, 2), "a connection was lost");
+        assert_undisturbed(&rig);
+        rig.shutdown().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

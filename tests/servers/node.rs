@@ -86,6 +86,18 @@ impl Node {
         std::fs::remove_file(self.directory.join("pid")).ok();
     }
 
+    /// Sends it a signal: `STOP` freezes it, `CONT` lets it go on.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = std::fs::read_to_string(self.directory.join("pid")).expect("it is up");
+        let sent = Command::new("kill").args(["-s", name, pid.trim()]).status().expect("the command kill");
+        assert!(sent.success());
+    }
+
+    /// Whether it takes connections.
+    pub(crate) fn accepts(&self) -> bool {
+        answers(self.port)
+    }
+
     /// Its virtual host `/`.
     pub(crate) fn vhost(&self) -> Vhost {
         Vhost::of_server(self.directory.join("rabbitmqctl"), self.port)

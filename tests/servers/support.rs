@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use mqguard::broker::{Address, Broker, ConsumeRequest, Delivery, RabbitMq, Settlement};
-use mqguard::{DeadLetter, Guard, Message, Payload, Publisher, Running};
+use mqguard::{DeadLetter, Guard, Message, Payload, Publisher, Running, Status};
 use serde::Serialize;
 
 use crate::process::{Orders, PATIENCE};
@@ -103,8 +103,35 @@ impl Vhost {
         text
     }
 
+    /// Makes a user, who is removed with the virtual host's server; `name:password`. A URL holds both.
+    pub(crate) fn user(&self, name: &str, rights: &[&str; 3]) -> String {
+        let name = self.user_name(name);
+        self.ctl(&["add_user", &name, "s3cret"]);
+        self.set_rights(&name, rights);
+        format!("{name}:s3cret")
+    }
+
+    /// Lets a user configure, write and read what matches.
+    pub(crate) fn grant(&self, name: &str, rights: &[&str; 3]) {
+        self.set_rights(&self.user_name(name), rights);
+    }
+
+    /// Users are the server's, and other tests have theirs.
+    fn user_name(&self, name: &str) -> String {
+        format!("{name}-{}", self.name.replace('/', ""))
+    }
+
+    fn set_rights(&self, user: &str, [configure, write, read]: &[&str; 3]) {
+        self.ctl(&["set_permissions", "-p", &self.name, user, configure, write, read]);
+    }
+
+    /// Sets a policy for the queues whose names match.
+    pub(crate) fn policy(&self, name: &str, pattern: &str, definition: &str) {
+        self.ctl(&["set_policy", "-p", &self.name, "--apply-to", "queues", name, pattern, definition]);
+    }
+
     #[track_caller]
-    fn eval(&self, expression: &str) -> String {
+    pub(crate) fn eval(&self, expression: &str) -> String {
         self.ctl(&["eval", expression])
     }
 
@@ -213,12 +240,13 @@ impl Drop for Vhost {
     fn drop(&mut self) {
         if self.temporary {
             // Nobody needs to wait for it; a failure shows in the next test that looks.
-            Command::new(&self.ctl)
-                .args(["--quiet", "delete_vhost", &self.name])
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .ok();
+            let users = format!(
+                "[rabbit_auth_backend_internal:delete_user(U, <<\"test\">>) || U <- [proplists:get_value(user, I) || I <- \
+                 rabbit_auth_backend_internal:list_users()], binary:match(U, <<\"-{0}\">>) =/= nomatch], \
+                 rabbit_vhost:delete(<<\"{0}\">>, <<\"test\">>).",
+                self.name
+            );
+            Command::new(&self.ctl).args(["--quiet", "eval", &users]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
         }
     }
 }
@@ -237,6 +265,25 @@ pub(crate) async fn take(broker: &RabbitMq, queue: &str, count: usize) -> Vec<De
     assert!(more.is_err(), "more than {count} messages in {queue}: {more:?}");
     within(subscription.close()).await.expect("it closes");
     taken
+}
+
+/// Takes one message out of a queue, as soon as there is one.
+pub(crate) async fn take_any(broker: &RabbitMq, queue: &str) -> Delivery {
+    let request = ConsumeRequest { queue: queue.into(), tag: "test".into(), prefetch: 1 };
+    let mut subscription = within(broker.consume(request)).await.expect("the queue is there");
+    let mut delivery = within(subscription.next()).await.expect("the connection holds");
+    std::mem::replace(&mut delivery.receipt, nowhere()).settle(Settlement::Ack);
+    within(subscription.close()).await.expect("it closes");
+    delivery
+}
+
+/// A message with a job in it, named by its id.
+pub(crate) fn job(name: &str, steps: &[Step]) -> Message {
+    let body = serde_json::to_vec(&Job { name: name.into(), steps: steps.into() }).expect("it is JSON");
+    let mut message = Message { body: body.into(), ..Message::default() };
+    message.properties.message_id = Some(name.into());
+    message.properties.delivery_mode = Some(2);
+    message
 }
 
 /// A receipt that settles nothing.
@@ -340,8 +387,13 @@ pub(crate) struct Rig {
 impl Rig {
     /// Starts a guard with what `build` adds.
     pub(crate) async fn start(vhost: &Vhost, build: impl FnOnce(Guard) -> Guard) -> Self {
+        Self::at(&vhost.url(), build).await
+    }
+
+    /// The same on a broker at another URL.
+    pub(crate) async fn at(url: &str, build: impl FnOnce(Guard) -> Guard) -> Self {
         let log = Log::new();
-        let guard = build(log.attach(Guard::connect(&vhost.url()).expect("a usable URL")));
+        let guard = build(log.attach(Guard::connect(url).expect("a usable URL")));
         let publisher = guard.publisher();
         let running = within(guard.start()).await.expect("the guard starts");
         Self { log, publisher, running }
@@ -369,6 +421,18 @@ impl Rig {
         self.until(move |log| ids.iter().all(|id| log.ended(id)))
     }
 
+    /// Waits until health says this of the only consumer, and tells how long that took.
+    #[track_caller]
+    pub(crate) fn until_health(&self, condition: impl Fn(&Status) -> bool) -> impl Future<Output = Duration> {
+        let began = Instant::now();
+        within(async move {
+            while !self.running.health().consumers.iter().all(|(_, status)| condition(status)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            began.elapsed()
+        })
+    }
+
     pub(crate) async fn shutdown(self) {
         within(self.running.shutdown()).await.expect("the guard ends well");
     }
@@ -377,4 +441,9 @@ impl Rig {
 /// Publishes a message as it is.
 pub(crate) async fn publish(broker: &RabbitMq, queue: &str, message: &Message) {
     within(broker.publish(&Address::queue(queue), message)).await.expect("it is published");
+}
+
+/// A few, or as many as are asked for to measure.
+pub(crate) fn rounds() -> u64 {
+    std::env::var("MQGUARD_TEST_ROUNDS").map_or(4, |rounds| rounds.parse().expect("a number"))
 }

@@ -71,6 +71,12 @@ pub trait Subscription: Send {
     /// The subscription has ended; its unsettled deliveries are handed back by the broker, and settling them has no effect any more.
     async fn next(&mut self) -> Result<Delivery, BrokerError>;
 
+    /// Waits until the subscription has ended, and says why; takes no delivery from [`next`](Self::next). By default it never does, and
+    /// only `next` tells. Cancel-safe.
+    async fn ended(&mut self) -> BrokerError {
+        std::future::pending().await
+    }
+
     /// Ends the intake: nothing new comes, what was received but not yet taken by [`next`](Self::next) is handed back. Deliveries
     /// that are out can still be settled.
     ///

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::spec::ConsumerSpec;
+use super::stuck::{Kind, Passage, Stuck, Trouble};
 use super::topology::MAX_STEPS;
 use crate::backoff::Pause;
 use crate::broker::{Address, Broker, BrokerError, DeclareMode, Message, PublishError, Queue, Receipt, Topology};
@@ -35,12 +36,14 @@ pub(crate) struct Courier {
     steps: Vec<Duration>,
     /// The on-demand hold queues that were declared; each name is good for an hour.
     declared: Mutex<HashSet<String>>,
+    drain: CancellationToken,
+    pub(crate) stuck: Stuck,
 }
 
 impl Courier {
-    pub(crate) fn new(spec: &'static ConsumerSpec, broker: Arc<dyn Broker>, mode: DeclareMode) -> Self {
+    pub(crate) fn new(spec: &'static ConsumerSpec, broker: Arc<dyn Broker>, mode: DeclareMode, drain: CancellationToken) -> Self {
         let steps = spec.retry.map(|retry| retry.steps(MAX_STEPS)).unwrap_or_default();
-        Self { spec, broker, mode, steps, declared: Mutex::default() }
+        Self { spec, broker, mode, steps, declared: Mutex::default(), drain, stuck: Stuck::default() }
     }
 
     /// Publishes until the broker has taken responsibility, for as long as the delivery is ours to settle.
@@ -58,17 +61,63 @@ impl Courier {
             () = receipt.closed() => Err(GaveUp),
             () = one.cancelled() => Err(GaveUp),
             () = other.cancelled() => Err(GaveUp),
-            () = self.deliver_persistently(to, message) => Ok(()),
+            result = self.deliver_persistently(to, message) => result,
         }
     }
 
-    async fn deliver_persistently(&self, to: Destination, message: &Message) {
+    async fn deliver_persistently(&self, to: Destination, message: &Message) -> Result<(), GaveUp> {
         let mut pause = Pause::new(Duration::from_millis(200), Duration::from_secs(10));
+        let mut passage = self.stuck.passage();
         loop {
-            let Err(error) = self.try_deliver(to, message).await else { return };
-            let message_id = message.properties.message_id.as_deref();
-            tracing::warn!(queue = self.spec.queue, message_id, ?to, "{error}; the delivery is kept and this is tried again");
-            tokio::time::sleep(pause.step()).await;
+            let Err(error) = self.try_deliver(to, message).await else {
+                passage.through(to);
+                return Ok(());
+            };
+            self.tell(&mut passage, to, message, &error);
+            // What is forbidden stays so while this process ends: the message is as safe in its queue.
+            if error.trouble() == Trouble::Forbidden && self.drain.is_cancelled() {
+                return Err(GaveUp);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause.step()) => {}
+                () = self.drain.cancelled(), if error.trouble() == Trouble::Forbidden => return Err(GaveUp),
+            }
+        }
+    }
+
+    /// Says once what keeps messages, and what helps, and shows it in the health of the consumer.
+    fn tell(&self, passage: &mut Passage<'_>, to: Destination, message: &Message, error: &DeliverError) {
+        let (queue, message_id) = (self.spec.queue, message.properties.message_id.as_deref());
+        let kind = Kind { letter: to == Destination::DeadLetters, trouble: error.trouble() };
+        let why = format!("{error}{}", self.cure(to, error));
+        let is_new = passage.is_kept(kind, &why);
+        match kind.trouble {
+            Trouble::Forbidden if is_new => {
+                tracing::error!(queue, message_id, ?to, "{why}; the delivery is kept and this is tried again");
+            }
+            _ if is_new => tracing::warn!(queue, message_id, ?to, "{why}; the delivery is kept and this is tried again"),
+            _ => tracing::debug!(queue, message_id, ?to, "{why}; the delivery is kept and this is tried again"),
+        }
+    }
+
+    /// What an operator can do.
+    fn cure(&self, to: Destination, error: &DeliverError) -> String {
+        match (error, error.trouble()) {
+            (DeliverError::Broker(_), Trouble::Forbidden) => match to {
+                Destination::Hold(_) => format!(
+                    ": so it does for all queues `{}.retry.*`, in which messages wait (`rabbitmqctl set_permissions`)",
+                    self.spec.queue
+                ),
+                Destination::DeadLetters | Destination::Quarantine => " (`rabbitmqctl set_permissions`)".into(),
+            },
+            (DeliverError::Publish(_), Trouble::Forbidden) => {
+                let exchange = match to {
+                    Destination::DeadLetters => self.spec.dead_letter_place().exchange,
+                    Destination::Hold(_) | Destination::Quarantine => "amq.default".into(),
+                };
+                format!("; the user needs the permission to write to the exchange `{exchange}` (`rabbitmqctl set_permissions`)")
+            }
+            _ => String::new(),
         }
     }
 
@@ -145,4 +194,18 @@ enum DeliverError {
     Broker(#[from] BrokerError),
     #[error(transparent)]
     Publish(#[from] PublishError),
+}
+
+impl DeliverError {
+    fn trouble(&self) -> Trouble {
+        match self {
+            Self::Broker(BrokerError::Refused(_)) => Trouble::Forbidden,
+            // The broker says by the same code what nobody may do.
+            Self::Publish(PublishError::Refused { reason, .. }) if reason.contains("ACCESS_REFUSED") => Trouble::Forbidden,
+            Self::Publish(PublishError::Refused { .. })
+            | Self::Broker(BrokerError::Mismatch(_) | BrokerError::Unsupported(_)) => Trouble::Refused,
+            Self::Publish(PublishError::Unroutable(_)) | Self::Broker(BrokerError::Missing { .. }) => Trouble::Missing,
+            Self::Publish(_) | Self::Broker(_) => Trouble::Unavailable,
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod precheck;
 mod quarantine;
 mod settle;
 mod spec;
+mod stuck;
 mod topology;
 mod transaction;
 mod worker;

@@ -62,29 +62,34 @@ impl Worker {
 
     async fn consume_until_drained(&self) -> Result<(), ConsumerError> {
         let drain = &self.pipeline.stop.drain;
-        let mut pause = Pause::reconnect();
+        let (mut connecting, mut subscribing) = (Pause::broker(), Pause::reconnect());
         let mut has_consumed = false;
         while !drain.is_cancelled() {
             let subscription = tokio::select! {
                 subscription = self.subscribe(has_consumed) => subscription,
                 () = drain.cancelled() => break,
             };
-            match subscription {
+            let pause = match subscription {
                 Ok(subscription) => {
                     self.set_status(self.consuming());
                     has_consumed = true;
                     let began = Instant::now();
                     self.consume(subscription).await;
+                    connecting = Pause::broker();
                     if began.elapsed() >= STEADY {
-                        pause = Pause::reconnect();
+                        subscribing = Pause::reconnect();
                     }
+                    subscribing.step()
                 }
                 Err(error) if error.is_passing(has_consumed) => {
-                    self.set_status(Status::Reconnecting { reason: error.to_string() })
+                    self.set_status(Status::Reconnecting { reason: error.to_string() });
+                    // It ended because the broker went away, not for a reason of its own.
+                    subscribing = Pause::reconnect();
+                    connecting.step()
                 }
                 Err(error) => return Err(error),
-            }
-            tokio::select! { () = tokio::time::sleep(pause.step()) => {}, () = drain.cancelled() => {} }
+            };
+            tokio::select! { () = tokio::time::sleep(pause) => {}, () = drain.cancelled() => {} }
         }
         Ok(())
     }
@@ -122,8 +127,11 @@ impl Worker {
         Ok(())
     }
 
-    /// With its store, or without.
+    /// With its store, or without; and whether what comes of the messages can be put where it has to go.
     fn consuming(&self) -> Status {
+        if let Some(reason) = self.pipeline.courier.stuck.why().borrow().clone() {
+            return Status::Stuck { reason };
+        }
         let ledger = self.pipeline.ledger.as_ref();
         match ledger.and_then(|ledger| Some(ledger.about(ledger.outage()?.why()?))) {
             Some(error) => Status::Degraded { reason: error.to_string() },
@@ -154,10 +162,21 @@ impl Worker {
             };
             outage.end();
             match error {
-                None => self.set_status(Status::Consuming),
+                None => self.set_status(self.consuming()),
                 Some(error) => self.pipeline.store_failed(&error),
             }
             was_back = Instant::now();
+        }
+    }
+
+    async fn watch_for_stuck_messages(&self) -> Infallible {
+        let mut why = self.pipeline.courier.stuck.why();
+        loop {
+            self.set_status(self.consuming());
+            // The sender is the pipeline's own, so it is there.
+            if why.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
     }
 
@@ -168,6 +187,7 @@ impl Worker {
             end = self.take_deliveries(&mut subscription, &running) => end,
             error = self.take_quarantined(&running) => End::Lost(error),
             never = self.watch_for_outages() => match never {},
+            never = self.watch_for_stuck_messages() => match never {},
         };
         running.close();
         let last = match end {
@@ -193,19 +213,22 @@ impl Worker {
         let mut store_down = self.pipeline.store_down.subscribe();
         loop {
             let next = async {
-                // The semaphore is never closed.
-                let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
-                (slot, subscription.next().await)
+                // That the subscription ends is to be noticed though every handler is busy. The semaphore is never closed.
+                let slot = tokio::select! {
+                    biased;
+                    slot = Arc::clone(&self.slots).acquire_owned() => slot.ok(),
+                    error = subscription.ended() => return Err(error),
+                };
+                Ok((slot, subscription.next().await?))
             };
             let (slot, delivery) = tokio::select! {
                 biased;
                 () = drain.cancelled() => return End::Drained,
                 reason = next_trouble(&mut store_down) => return End::StoreDown(reason),
-                next = next => next,
-            };
-            let delivery = match delivery {
-                Ok(delivery) => delivery,
-                Err(error) => return End::Lost(error),
+                next = next => match next {
+                    Ok(next) => next,
+                    Err(error) => return End::Lost(error),
+                },
             };
             let (pipeline, flight) = (Arc::clone(&self.pipeline), self.pipeline.receive(delivery));
             // A task is moved several times before it runs.
@@ -224,7 +247,8 @@ impl Worker {
             return;
         }
         match &status {
-            Status::Starting | Status::Draining | Status::Stopped => tracing::debug!(queue, "{status}"),
+            // The courier has said what it is.
+            Status::Starting | Status::Stuck { .. } | Status::Draining | Status::Stopped => tracing::debug!(queue, "{status}"),
             Status::Consuming => tracing::info!(queue, "{status}"),
             Status::Degraded { .. } | Status::Reconnecting { .. } | Status::Paused { .. } => tracing::warn!(queue, "{status}"),
             Status::Failed { .. } => tracing::error!(queue, "{status}"),

@@ -49,7 +49,7 @@ pub(super) fn start(guard: Guard) -> Running {
                 handler,
                 broker: Arc::clone(&guard.broker),
                 ledger,
-                courier: Courier::new(spec, Arc::clone(&guard.broker), guard.mode),
+                courier: Courier::new(spec, Arc::clone(&guard.broker), guard.mode, stop.drain.clone()),
                 states: Arc::clone(&states),
                 observers: guard.observers.clone(),
                 stop: stop.clone(),

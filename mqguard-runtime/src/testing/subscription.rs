@@ -32,6 +32,14 @@ impl Subscription for ProcessSubscription {
         Ok(Delivery { receipt: Receipt::new(tag, Arc::new(settling)), ..delivery })
     }
 
+    async fn ended(&mut self) -> BrokerError {
+        tokio::select! {
+            biased;
+            () = self.broker.process.died() => dead(),
+            error = self.inner.ended() => error,
+        }
+    }
+
     async fn cancel(&mut self) -> Result<(), BrokerError> {
         if self.broker.process.is_dead() { Err(dead()) } else { self.inner.cancel().await }
     }

@@ -23,6 +23,10 @@ impl MemorySubscription {
     }
 }
 
+fn ended() -> BrokerError {
+    BrokerError::Unavailable("the subscription was ended by the embedded broker".into())
+}
+
 #[async_trait]
 impl Subscription for MemorySubscription {
     async fn next(&mut self) -> Result<Delivery, BrokerError> {
@@ -41,10 +45,15 @@ impl Subscription for MemorySubscription {
                         receipt: Receipt::new(tag, Arc::clone(&self.0) as Arc<dyn Settle>),
                     });
                 }
-                Taken::Ended => return Err(BrokerError::Unavailable("the subscription was ended by the embedded broker".into())),
+                Taken::Ended => return Err(ended()),
                 Taken::Nothing => wake.await,
             }
         }
+    }
+
+    async fn ended(&mut self) -> BrokerError {
+        self.0.closed().await;
+        ended()
     }
 
     async fn cancel(&mut self) -> Result<(), BrokerError> {

@@ -8,7 +8,7 @@ use lapin::{Channel, Connection, ConnectionStatus, ErrorKind, Event};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::dial::{Socket, dial};
+use super::dial::{Dialled, Socket, dial};
 use super::errors;
 use super::url::Nodes;
 use crate::broker::contract::BrokerError;
@@ -63,7 +63,7 @@ impl Slot {
         }
     }
 
-    /// The largest frame as negotiated last, in bytes. 0 means no limit.
+    /// The largest frame as negotiated last, in bytes.
     pub(super) fn frame_max(&self) -> usize {
         self.frame_max.load(Ordering::Relaxed)
     }
@@ -105,8 +105,7 @@ impl Slot {
             }
         };
         *failure = None;
-        let frame_max = link.connection.configuration().frame_max();
-        self.frame_max.store(if frame_max == u32::MAX { 0 } else { frame_max as usize }, Ordering::Relaxed);
+        self.frame_max.store(link.frame_max as usize, Ordering::Relaxed);
         self.known.store(true, Ordering::Relaxed);
         self.set(Some(Arc::clone(&link)));
         Ok(link)
@@ -152,9 +151,9 @@ impl Slot {
         for node in (0..count).map(|n| (start + n) % count) {
             let name = self.nodes.name(node);
             let problem = match timeout(self.nodes.connection_timeout(), dial(&self.nodes, node, self.role)).await {
-                Ok(Ok((connection, socket))) => {
+                Ok(Ok(dialled)) => {
                     tracing::info!(node = %name, connection = %self.role, "connected to RabbitMQ");
-                    return Ok(Link::new(connection, socket, self.role, name));
+                    return Ok(Link::new(dialled, self.role, name));
                 }
                 // All nodes of a cluster share their users and virtual hosts: another one would say the same.
                 Ok(Err(BrokerError::Refused(reason))) => return Err(BrokerError::Refused(format!("{reason} (node {name})"))),
@@ -171,6 +170,7 @@ impl Slot {
 /// One connection, as long as it lives.
 pub(super) struct Link {
     connection: Connection,
+    frame_max: u32,
     /// Whether the client library runs out of channels on it. It never uses the number of a channel again that the broker closed.
     worn: AtomicBool,
     state: Arc<LinkState>,
@@ -190,7 +190,8 @@ pub(super) struct LinkState {
 }
 
 impl Link {
-    fn new(connection: Connection, socket: Socket, role: Role, node: String) -> Arc<Self> {
+    fn new(dialled: Dialled, role: Role, node: String) -> Arc<Self> {
+        let Dialled { connection, socket, frame_max } = dialled;
         let state = Arc::new(LinkState {
             status: connection.status().clone(),
             changes: watch::Sender::new(0),
@@ -200,7 +201,7 @@ impl Link {
             socket,
         });
         tokio::spawn(watch_events(connection.events_listener(), Arc::clone(&state), role, node));
-        Arc::new(Self { connection, worn: AtomicBool::new(false), state })
+        Arc::new(Self { connection, frame_max, worn: AtomicBool::new(false), state })
     }
 
     pub(super) fn state(&self) -> &Arc<LinkState> {

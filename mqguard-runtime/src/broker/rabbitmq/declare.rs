@@ -38,13 +38,15 @@ pub(super) async fn declare(slot: &Slot, topology: &Topology, mode: DeclareMode)
 /// Removes a queue with what is in it.
 pub(super) async fn delete_queue(slot: &Slot, name: &str) -> Result<(), BrokerError> {
     let (scratch, queue) = (Scratch::open(slot).await?, named("queue", name)?);
-    scratch.run("queue", name, scratch.channel.queue_delete(queue, Default::default())).await.map(|_| ())
+    let rights = format!("configure the queue `{name}`");
+    scratch.run("queue", name, &rights, scratch.channel.queue_delete(queue, Default::default())).await.map(|_| ())
 }
 
 /// Removes an exchange.
 pub(super) async fn delete_exchange(slot: &Slot, name: &str) -> Result<(), BrokerError> {
     let (scratch, exchange) = (Scratch::open(slot).await?, named("exchange", name)?);
-    scratch.run("exchange", name, scratch.channel.exchange_delete(exchange, Default::default())).await
+    let rights = format!("configure the exchange `{name}`");
+    scratch.run("exchange", name, &rights, scratch.channel.exchange_delete(exchange, Default::default())).await
 }
 
 /// Whether a queue is there.
@@ -81,33 +83,41 @@ impl Scratch {
         };
         let options = ExchangeDeclareOptions { passive, durable: true, ..Default::default() };
         let name = named("exchange", &exchange.name)?;
-        self.run("exchange", &exchange.name, self.channel.exchange_declare(name, kind, options, FieldTable::default())).await
+        let rights = format!("configure the exchange `{}`", exchange.name);
+        let declared = self.channel.exchange_declare(name, kind, options, FieldTable::default());
+        self.run("exchange", &exchange.name, &rights, declared).await
     }
 
     async fn queue(&self, queue: &Queue, passive: bool) -> Result<(), BrokerError> {
         let options = QueueDeclareOptions { passive, durable: true, ..Default::default() };
         let arguments = if passive { FieldTable::default() } else { arguments(queue) };
         let name = named("queue", &queue.name)?;
-        self.run("queue", &queue.name, self.channel.queue_declare(name, options, arguments)).await.map(|_| ())
+        let rights = match queue.dead_letters {
+            Some(_) => format!("configure and read the queue `{}`, and to write to the exchange of its dead letters", queue.name),
+            None => format!("configure the queue `{}`", queue.name),
+        };
+        self.run("queue", &queue.name, &rights, self.channel.queue_declare(name, options, arguments)).await.map(|_| ())
     }
 
     async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
         let (queue, exchange) = (named("queue", &binding.queue)?, named("exchange", &binding.exchange)?);
         let key = named("routing key", &binding.routing_key)?;
         let bound = self.channel.queue_bind(queue, exchange, key, QueueBindOptions::default(), FieldTable::default());
-        self.run("queue", &binding.queue, bound).await
+        let rights = format!("write to the queue `{}` and to read from the exchange `{}`", binding.queue, binding.exchange);
+        self.run("queue", &binding.queue, &rights, bound).await
     }
 
     async fn run<T>(
         &self,
         what: &'static str,
         name: &str,
+        rights: &str,
         operation: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T, BrokerError> {
         match timeout(OPERATION_TIMEOUT, operation).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if errors::reply(&error).is_none() => Err(BrokerError::Unavailable(self.link.state().reason(&error))),
-            Ok(Err(error)) => Err(errors::operation(&error, what, name)),
+            Ok(Err(error)) => Err(errors::operation(&error, what, name, rights)),
             Err(_) => Err(no_answer(&format!("an operation on the {what} `{name}`"))),
         }
     }

@@ -57,14 +57,14 @@ pub(super) fn connecting(error: &lapin::Error) -> BrokerError {
     }
 }
 
-/// Why an operation on a queue or exchange did not succeed.
-pub(super) fn operation(error: &lapin::Error, what: &'static str, name: &str) -> BrokerError {
+/// Why an operation on a queue or exchange did not succeed. `rights` are those that it takes: most versions of RabbitMQ do not tell.
+pub(super) fn operation(error: &lapin::Error, what: &'static str, name: &str, rights: &str) -> BrokerError {
     let Some((code, text)) = reply(error) else {
         return BrokerError::Unavailable(reason(error));
     };
     match code {
         code::NOT_FOUND => missing(text).unwrap_or_else(|| BrokerError::Missing { what, name: name.to_owned() }),
-        code::ACCESS_REFUSED => BrokerError::Refused(reason(error)),
+        code::ACCESS_REFUSED => BrokerError::Refused(format!("{}; the user needs the permission to {rights}", reason(error))),
         code::PRECONDITION_FAILED => match mismatch(text, what, name) {
             Some(mismatch) => BrokerError::Mismatch(mismatch),
             None => BrokerError::Unsupported(reason(error)),

@@ -9,7 +9,9 @@ mod errors;
 mod ledger;
 mod publisher;
 mod shallow;
+mod stream;
 mod subscription;
+mod tune;
 mod url;
 
 use std::fmt;
@@ -77,8 +79,9 @@ impl RabbitMq {
     /// The broker at `url`: `amqp://user:password@host:5672/virtual-host`, with several nodes of a cluster as
     /// `amqp://user:password@host1:5672,host2:5672/virtual-host`; `amqps://` for TLS. Does not connect yet.
     ///
-    /// Without a user it is `guest`, without a virtual host it is `/`. Known parameters are `heartbeat` (in seconds, 10 by default),
-    /// `connection_timeout` (in milliseconds for each node, 10 000 by default), `frame_max` (in bytes) and `channel_max`.
+    /// Without a user it is `guest`, without a virtual host it is `/`. Known parameters are `heartbeat` (in seconds, 5 by default: a
+    /// connection that is silent for twice as long is lost), `connection_timeout` (in milliseconds for each node, 10 000 by default),
+    /// `frame_max` (in bytes) and `channel_max`.
     ///
     /// # Errors
     /// When the URL cannot be used. The error does not show it.

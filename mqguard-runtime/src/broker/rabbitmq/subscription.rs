@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,6 +23,8 @@ pub(super) struct RabbitMqSubscription {
     link: Arc<Link>,
     queue: Arc<str>,
     state: State,
+    /// Received while somebody waited for the end.
+    ahead: VecDeque<Delivery>,
 }
 
 enum State {
@@ -49,7 +52,7 @@ impl RabbitMqSubscription {
             Ok(Err(error)) if errors::reply(&error).is_none() => {
                 return Err(BrokerError::Unavailable(link.state().reason(&error)));
             }
-            Ok(Err(error)) => return Err(errors::operation(&error, "queue", queue)),
+            Ok(Err(error)) => return Err(errors::operation(&error, "queue", queue, &format!("read the queue `{queue}`"))),
             Err(_) => {
                 discard(channel);
                 return Err(no_answer(&format!("consuming the queue `{queue}`")));
@@ -57,7 +60,7 @@ impl RabbitMqSubscription {
         };
         let queue: Arc<str> = queue.as_str().into();
         let acker = Acker::start(Arc::clone(&queue), channel.clone(), Arc::clone(link.state()), *prefetch);
-        Ok(Self { consumer: Some(consumer), channel, acker, link, queue, state: State::Open })
+        Ok(Self { consumer: Some(consumer), channel, acker, link, queue, state: State::Open, ahead: VecDeque::new() })
     }
 
     fn receive(&self, delivery: lapin::message::Delivery) -> Delivery {
@@ -76,23 +79,8 @@ impl RabbitMqSubscription {
         error
     }
 
-    /// Why the broker cancelled the consumer: it does not say so itself.
-    async fn why_cancelled(&self) -> String {
-        let queue = &self.queue;
-        match declare::queue_exists(&self.link, queue).await {
-            Ok(false) => format!("the broker cancelled the consumer: the queue `{queue}` was deleted"),
-            Ok(true) => format!(
-                "the broker cancelled the consumer of the queue `{queue}`: the queue moved to another node, or a delivery was not settled \
-                 within the broker's acknowledgement timeout"
-            ),
-            Err(error) => format!("the broker cancelled the consumer of the queue `{queue}` ({error})"),
-        }
-    }
-}
-
-#[async_trait]
-impl Subscription for RabbitMqSubscription {
-    async fn next(&mut self) -> Result<Delivery, BrokerError> {
+    /// The next delivery that is not received yet.
+    async fn receive_next(&mut self) -> Result<Delivery, BrokerError> {
         loop {
             match &self.state {
                 State::Ended(error) => return Err(error.clone()),
@@ -118,6 +106,38 @@ impl Subscription for RabbitMqSubscription {
         }
     }
 
+    /// Why the broker cancelled the consumer: it does not say so itself.
+    async fn why_cancelled(&self) -> String {
+        let queue = &self.queue;
+        match declare::queue_exists(&self.link, queue).await {
+            Ok(false) => format!("the broker cancelled the consumer: the queue `{queue}` was deleted"),
+            Ok(true) => format!(
+                "the broker cancelled the consumer of the queue `{queue}`: the queue moved to another node, or a delivery was not settled \
+                 within the broker's acknowledgement timeout"
+            ),
+            Err(error) => format!("the broker cancelled the consumer of the queue `{queue}` ({error})"),
+        }
+    }
+}
+
+#[async_trait]
+impl Subscription for RabbitMqSubscription {
+    async fn next(&mut self) -> Result<Delivery, BrokerError> {
+        match self.ahead.pop_front() {
+            Some(delivery) if matches!(self.state, State::Open) => Ok(delivery),
+            _ => self.receive_next().await,
+        }
+    }
+
+    async fn ended(&mut self) -> BrokerError {
+        loop {
+            match self.receive_next().await {
+                Ok(delivery) => self.ahead.push_back(delivery),
+                Err(error) => return error,
+            }
+        }
+    }
+
     async fn cancel(&mut self) -> Result<(), BrokerError> {
         let Some(consumer) = &mut self.consumer else {
             return Ok(());
@@ -125,7 +145,10 @@ impl Subscription for RabbitMqSubscription {
         if matches!(self.state, State::Open) {
             self.state = State::Ended(BrokerError::Unavailable("the subscription was cancelled".into()));
         }
-        self.acker.cancel(consumer.tag()).await?;
+        let tag = consumer.tag();
+        self.acker.cancel(tag).await?;
+        // Handed back only now: before the cancellation they would come again at once.
+        self.ahead.clear();
         // All is there already: after its answer to the cancellation the broker delivers nothing more.
         while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
             self.acker.settle(delivery.delivery_tag, Settlement::Return);
@@ -138,6 +161,7 @@ impl Subscription for RabbitMqSubscription {
             State::Open => self.cancel().await,
             _ => Ok(()),
         };
+        self.ahead.clear();
         let Some(consumer) = self.consumer.take() else {
             return Ok(());
         };

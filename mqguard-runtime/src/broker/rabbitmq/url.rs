@@ -5,13 +5,13 @@ use std::time::Duration;
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 
 /// The right form, shown with every mistake.
-const FORM: &str = "amqp://user:password@host:5672,another-host:5672/virtual-host?heartbeat=10";
+const FORM: &str = "amqp://user:password@host:5672,another-host:5672/virtual-host?heartbeat=5";
 
 /// What may follow the question mark. All are numbers.
 const PARAMETERS: [&str; 4] = ["heartbeat", "connection_timeout", "frame_max", "channel_max"];
 
-/// Seconds; RabbitMQ's own default of 60 finds a dead connection too late.
-const DEFAULT_HEARTBEAT: u16 = 10;
+/// Seconds, of which two pass before a connection counts as dead; RabbitMQ's own default of 60 finds that too late.
+const DEFAULT_HEARTBEAT: u16 = 5;
 
 /// For one node, with TLS and log-in.
 const DEFAULT_CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,6 +53,11 @@ impl Nodes {
         self.connection_timeout
     }
 
+    /// The size of frames that is asked for, in bytes.
+    pub(super) fn frame_max(&self) -> Option<u32> {
+        self.frame_max
+    }
+
     /// `host:port` of a node.
     pub(super) fn name(&self, index: usize) -> String {
         self.hosts.get(index).map_or_else(String::new, |(host, port)| authority(host, *port))
@@ -70,7 +75,8 @@ impl Nodes {
             },
             vhost: self.virtual_host.clone(),
             query: AMQPQueryString {
-                frame_max: self.frame_max,
+                // Asked for while the connection is opened, where more is known.
+                frame_max: None,
                 channel_max: self.channel_max,
                 heartbeat: Some(self.heartbeat),
                 connection_timeout: None,
@@ -276,7 +282,7 @@ mod tests {
         let nodes = parsed("amqp://broker");
         assert_eq!(nodes.to_string(), "amqp://guest:***@broker:5672/");
         assert_eq!(nodes.uri(0).vhost, "/");
-        assert_eq!(nodes.uri(0).query.heartbeat, Some(10));
+        assert_eq!(nodes.uri(0).query.heartbeat, Some(5));
         assert_eq!(nodes.connection_timeout(), Duration::from_secs(10));
         assert_eq!(parsed("amqp://broker/").uri(0).vhost, "/");
         assert_eq!(parsed("amqp://broker/%2f").uri(0).vhost, "/");
@@ -286,14 +292,14 @@ mod tests {
     #[test]
     fn a_cluster_with_escapes_and_parameters() {
         let nodes =
-            parsed("amqp://us%65r:p%40ss%2Fw%25rd@h1:1000,[::1]:2000,h3/sh%20op?heartbeat=5&frame_max=8192&channel_max=7");
+            parsed("amqp://us%65r:p%40ss%2Fw%25rd@h1:1000,[::1]:2000,h3/sh%20op?heartbeat=7&frame_max=8192&channel_max=7");
         assert_eq!(nodes.len(), 3);
         assert_eq!([nodes.name(0), nodes.name(1), nodes.name(2)], ["h1:1000", "[::1]:2000", "h3:5672"]);
         let uri = nodes.uri(1);
         assert_eq!(uri.authority.host, "::1");
         assert_eq!((uri.authority.userinfo.username.as_str(), uri.authority.userinfo.password.as_str()), ("user", "p@ss/w%rd"));
         assert_eq!(uri.vhost, "sh op");
-        assert_eq!((uri.query.heartbeat, uri.query.frame_max, uri.query.channel_max), (Some(5), Some(8192), Some(7)));
+        assert_eq!((uri.query.heartbeat, nodes.frame_max(), uri.query.channel_max), (Some(7), Some(8192), Some(7)));
         assert_eq!(parsed("amqp://h?connection_timeout=250").connection_timeout(), Duration::from_millis(250));
     }
 
