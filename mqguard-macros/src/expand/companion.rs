@@ -25,7 +25,7 @@ pub(crate) fn declaration(name: &Ident, vis: &Visibility, attrs: &[Attribute]) -
 }
 
 /// The same tokens at another place.
-fn at(tokens: TokenStream, span: proc_macro2::Span) -> TokenStream {
+pub(super) fn at(tokens: TokenStream, span: proc_macro2::Span) -> TokenStream {
     let moved = |mut token: TokenTree| {
         if let TokenTree::Group(group) = &token {
             let mut moved = proc_macro2::Group::new(group.delimiter(), at(group.stream(), span));

@@ -1,11 +1,12 @@
 //! The expansion of `#[consumer]`: the companion type and its `Consumer`.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
-use super::{companion, spec};
+use super::companion::{self, at};
+use super::spec;
 use crate::model::{Consumer, Handler};
 use crate::parse::field::KeySource;
 
@@ -22,10 +23,10 @@ pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream)
         (None, Some(output)) => output.clone(),
         (None, None) => quote!(()),
     };
-    let run = run(consumer, handler, private);
+    let run = run(consumer, handler, root, private);
     let business_key = consumer.idempotent.as_ref().and_then(|it| it.key.as_ref());
-    let business_key = business_key.map(|(key, at)| self::business_key(key, at.span(), root, private));
-    let precheck = consumer.precheck.as_ref().map(|path| precheck(path, private));
+    let business_key = business_key.map(|(key, place)| self::business_key(key, place.span(), root, private));
+    let precheck = consumer.precheck.as_ref().map(|path| precheck(path, root, private));
     let missing = missing(handler, private);
     quote_spanned! {name.span()=>
         #declaration
@@ -49,7 +50,7 @@ fn local(name: &str, at: Span) -> Ident {
 }
 
 /// Calls the function, at whose name the compiler then says what it has against its future.
-fn run(consumer: &Consumer, handler: &Handler, private: &TokenStream) -> TokenStream {
+fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &TokenStream) -> TokenStream {
     let name = &handler.name;
     let (message, cx) = (local("message", name.span()), local("cx", name.span()));
     let extracted =
@@ -58,8 +59,10 @@ fn run(consumer: &Consumer, handler: &Handler, private: &TokenStream) -> TokenSt
     let (outcome, value) = match (&consumer.classify, &handler.output) {
         (Some(path), Some(output)) => {
             let (outcome, error) = (local("outcome", output.span()), local("error", path.span()));
+            let root = at(root.clone(), output.span());
             let class = quote_spanned!(path.span()=> #path(#error));
-            (Some(quote!(let #outcome = #call;)), quote!(#private::classified(#outcome, |#error| #class)))
+            let classified = quote_spanned!(output.span()=> <#output as #root::Fallible>::classified(#outcome, |#error| #class));
+            (Some(quote!(let #outcome = #call;)), classified)
         }
         _ => (None, call),
     };
@@ -77,14 +80,14 @@ fn run(consumer: &Consumer, handler: &Handler, private: &TokenStream) -> TokenSt
 }
 
 /// The key of a message. The bound is asked for by the public trait itself, so that a message about it names nothing private.
-fn business_key(key: &KeySource, at: Span, root: &TokenStream, private: &TokenStream) -> TokenStream {
-    let message = local("message", at);
+fn business_key(key: &KeySource, span: Span, root: &TokenStream, private: &TokenStream) -> TokenStream {
+    let (message, root) = (local("message", span), at(root.clone(), span));
     let key = match key {
         // Located there, but not as if it were written there: the compiler would advise to write the field without quotes.
-        KeySource::Field(members) => quote_spanned!(Span::mixed_site().located_at(at)=> &#message #(.#members)*),
-        KeySource::Function(path) => quote_spanned!(at=> &#path(#message)),
+        KeySource::Field(members) => quote_spanned!(Span::mixed_site().located_at(span)=> &#message #(.#members)*),
+        KeySource::Function(path) => quote_spanned!(span=> &#path(#message)),
     };
-    let key = quote_spanned!(at=> #root::BusinessKey::business_key(#key));
+    let key = quote_spanned!(span=> #root::BusinessKey::business_key(#key));
     quote! {
         fn business_key(#message: &Self::Message) -> ::core::option::Option<::std::string::String> {
             #private::business_key(&#key)
@@ -93,13 +96,25 @@ fn business_key(key: &KeySource, at: Span, root: &TokenStream, private: &TokenSt
 }
 
 /// What runs before the function.
-fn precheck(path: &Path, private: &TokenStream) -> TokenStream {
-    // Everything at the path: what is wrong with the function is then said once, there.
+fn precheck(path: &Path, root: &TokenStream, private: &TokenStream) -> TokenStream {
+    // Everything is as if it were written at the path: what the compiler finds wrong twice is then one message.
+    let (root, private) = (written_at(root, path.span()), written_at(private, path.span()));
     quote_spanned! {path.span()=>
         fn precheck() -> impl #private::PrecheckOf<Self::Message> {
-            #private::precheck(#path)
+            #root::Precheck::by::<Self::Message, _, _>(#path)
         }
     }
+}
+
+/// A path as if it were written there, but for `$crate`, which means nothing elsewhere.
+fn written_at(path: &TokenStream, span: Span) -> TokenStream {
+    let moved = |mut token: TokenTree| {
+        if token.to_string() != "$crate" {
+            token.set_span(span);
+        }
+        token
+    };
+    path.clone().into_iter().map(moved).collect()
 }
 
 /// Asks the parameters what they lack.

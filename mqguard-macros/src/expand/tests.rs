@@ -5,9 +5,6 @@
 use proc_macro2::TokenStream;
 use syn::{Item, ItemEnum, ItemFn, ItemImpl};
 
-use crate::diag::Sink;
-use crate::parse;
-
 const ITEM: &str = "/// Processes an order.\nasync fn process(order: Order) -> Result<(), OrderError> { Ok(()) }";
 
 fn tokens(text: &str) -> TokenStream {
@@ -24,65 +21,6 @@ fn dead_letter_consumer(args: &str, item: &str) -> TokenStream {
 
 fn lines(expansion: TokenStream) -> usize {
     prettyplease::unparse(&syn::parse2(expansion).unwrap()).lines().count()
-}
-
-/// The messages of `#[consumer(...)]` alone.
-fn messages_of(args: &str) -> Vec<String> {
-    let mut sink = Sink::default();
-    parse::consumer::consumer(tokens(args), &mut sink);
-    sink.messages().into_iter().map(ToOwned::to_owned).collect()
-}
-
-#[test]
-fn one_letter_typos_suggest_the_right_word() {
-    let typos = [
-        ("quue = \"q\"", "queue"),
-        ("queu = \"q\"", "queue"),
-        ("queeue = \"q\"", "queue"),
-        ("qeuue = \"q\"", "queue"),
-        ("dlqq = \"d\"", "dlq"),
-        ("dql = \"d\"", "dlq"),
-        ("retyr(max = 3)", "retry"),
-        ("rety(max = 3)", "retry"),
-        ("tetry(max = 3)", "retry"),
-        ("idempotnet = \"redis\"", "idempotent"),
-        ("idempotant = \"redis\"", "idempotent"),
-        ("bnd(exchange = \"x\", routing_key = \"#\")", "bind"),
-        ("prefech = 3", "prefetch"),
-        ("concurency = 3", "concurrency"),
-        ("tiemout = \"5s\"", "timeout"),
-        ("ontimeout = \"retry\"", "on_timeout"),
-        ("on_panik = \"retry\"", "on_panic"),
-        ("queue_typ = \"quorum\"", "queue_type"),
-        ("prechek = f", "precheck"),
-        ("clasify = f", "classify"),
-        ("retry(mx = 3)", "max"),
-        ("retry(max = 3, dealy = \"5s\")", "delay"),
-        ("retry(max = 3, facter = 2)", "factor"),
-        ("retry(max = 3, maxdelay = \"5s\")", "max_delay"),
-        ("retry(max = 3, jiter = 0.2)", "jitter"),
-        ("retry(shedule = [\"5s\"])", "schedule"),
-        ("retry(max = 3, witin = \"5m\")", "within"),
-        ("idempotent(stor = \"redis\")", "store"),
-        ("idempotent(store = \"redis\", ttll = \"5m\")", "ttl"),
-        ("idempotent(store = \"redis\", leese = \"5m\")", "lease"),
-        ("idempotent(store = \"redis\", missingid = \"run\")", "missing_id"),
-        ("idempotent(store = \"mysql\", mod_ = \"unique\")", "mode"),
-        ("idempotent(store = \"redis\", on_store_dwon = \"run\")", "on_store_down"),
-        ("idempotent(store = \"redis\", indentity = \"key\")", "identity"),
-        ("bind(exchage = \"x\", routing_key = \"#\")", "exchange"),
-        ("bind(exchange = \"x\", routingkey = \"#\")", "routing_key"),
-        ("idempotent = \"reddis\"", "redis"),
-        ("idempotent = \"memroy\"", "memory"),
-        ("queue_type = \"clasic\"", "classic"),
-        ("on_timeout = \"fatel\"", "fatal"),
-    ];
-    for (args, word) in typos {
-        let messages = messages_of(args);
-        assert_eq!(messages.len(), 1, "{args}: {messages:?}");
-        let suggestion = [format!("did you mean `{word}`?"), format!("did you mean \"{word}\"?")];
-        assert!(suggestion.iter().any(|suggestion| messages[0].contains(suggestion.as_str())), "{args}: {messages:?}");
-    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Operand<'_> {
     pub(super) fn wrong(&self, what: &str, line: &str, sink: &mut Sink) {
         let (name, sample) = (self.name, self.sample);
         if self.is_expression() {
-            let why = "is read at compile time, it cannot be a constant or a call";
+            let why = "is read by the macro, when constants and calls have no value yet";
             sink.error(self.at, format!("{name} {why}: write the value itself, as in `{sample}`"));
         } else {
             sink.error(self.at, format!("{name} takes {what}: write `{line}`"));
@@ -126,7 +126,13 @@ pub(super) fn operand<T>(entry: &Entry, sink: &mut Sink, read: impl FnOnce(&Oper
         }
         Value::Listed(group) => {
             let tokens = visible(group.stream());
-            let line = if tokens.is_empty() { sample.to_owned() } else { line(&compact(&tokens)) };
+            let value = compact(&tokens);
+            let quoted = sample.ends_with('"') && !value.contains('"');
+            let line = match value.as_str() {
+                "" => sample.to_owned(),
+                _ if quoted => line(&format_args!("\"{value}\"")),
+                _ => line(&value),
+            };
             sink.error(entry.value_at(), format!("`{name}` takes one value: write `{line}`"));
             None
         }
@@ -228,8 +234,9 @@ pub(super) fn read_path(operand: &Operand<'_>, what: &str, sink: &mut Sink) -> O
             let line = (operand.line)(&compact(path));
             sink.error(operand.at, format!("{name} takes {what} and does not call it here: write `{line}`"));
         }
-        _ => sink
-            .error(operand.at, format!("`{name}` takes {what}, not `{}`: write `{}`", compact(operand.tokens), operand.sample)),
+        _ => {
+            sink.error(operand.at, format!("{name} takes {what}, not `{}`: write `{}`", compact(operand.tokens), operand.sample))
+        }
     }
     None
 }

@@ -29,6 +29,7 @@ impl<T: DeserializeOwned + Send + 'static> Payload for T {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw(pub Bytes);
 
+#[diagnostic::do_not_recommend]
 impl Payload for Raw {
     fn decode(message: &Message) -> Result<Self, DecodeError> {
         Ok(Self(message.body.clone()))

@@ -1,10 +1,9 @@
-use std::error::Error;
 use std::future::{Future, ready};
 use std::marker::PhantomData;
 
 use super::context::Context;
 use super::extract::{Extract, MissingState, States, missing};
-use super::outcome::Failure;
+use super::outcome::{Failure, RunError};
 use crate::retry::RetryableError;
 
 /// What a `precheck` says before each run of the handler.
@@ -30,13 +29,14 @@ pub trait PrecheckOutcome {
     fn into_precheck(self) -> Result<Precheck, Failure>;
 }
 
+#[diagnostic::do_not_recommend]
 impl PrecheckOutcome for Precheck {
     fn into_precheck(self) -> Result<Precheck, Failure> {
         Ok(self)
     }
 }
 
-impl<E: RetryableError + Into<Box<dyn Error + Send + Sync>>> PrecheckOutcome for Result<Precheck, E> {
+impl<E: RetryableError + RunError> PrecheckOutcome for Result<Precheck, E> {
     fn into_precheck(self) -> Result<Precheck, Failure> {
         self.map_err(|error| {
             let retry = error.retry();
@@ -45,9 +45,25 @@ impl<E: RetryableError + Into<Box<dyn Error + Send + Sync>>> PrecheckOutcome for
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl PrecheckOutcome for Result<Precheck, Failure> {
     fn into_precheck(self) -> Self {
         self
+    }
+}
+
+impl Precheck {
+    /// The precheck that an attribute names. What is returned says nothing of `F`: that it is a precheck is then asked here alone, and a
+    /// mistake is told once.
+    #[doc(hidden)]
+    pub fn by<M, F, Params>(function: F) -> impl PrecheckOf<M>
+    where
+        M: Sync,
+        F: for<'a> PrecheckFn<'a, M, Params> + Send + Sync,
+        for<'a> <F as PrecheckFn<'a, M, Params>>::Output: PrecheckOutcome,
+        Params: PrecheckParams,
+    {
+        Named(function, PhantomData)
     }
 }
 
@@ -133,8 +149,7 @@ impl<M> PrecheckOf<M> for NoPrecheck {
 }
 
 /// A precheck that an attribute names.
-#[derive(Debug)]
-pub struct Named<F, Params>(F, PhantomData<fn() -> Params>);
+struct Named<F, Params>(F, PhantomData<fn() -> Params>);
 
 impl<M, F, Params> PrecheckOf<M> for Named<F, Params>
 where
@@ -150,9 +165,4 @@ where
     fn missing(&self, states: &States) -> Vec<MissingState> {
         Params::missing(states)
     }
-}
-
-/// The precheck that an attribute names. That it is one is asked where it is used: asked here too, a mistake would be told twice.
-pub fn precheck<F, Params>(function: F) -> Named<F, Params> {
-    Named(function, PhantomData)
 }

@@ -24,6 +24,7 @@ impl<E: RetryableError + ?Sized> RetryableError for &E {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryableError for std::convert::Infallible {
     fn retry(&self) -> Retry {
         match *self {}
@@ -56,12 +57,14 @@ fn known(error: &(dyn Error + 'static)) -> Option<Retry> {
     known
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryableError for dyn Error + Send + Sync + 'static {
     fn retry(&self) -> Retry {
         of_dyn(self)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryableError for dyn Error + 'static {
     fn retry(&self) -> Retry {
         of_dyn(self)
@@ -69,6 +72,7 @@ impl RetryableError for dyn Error + 'static {
 }
 
 /// What another try can change is retryable; what the input or the program causes is fatal.
+#[diagnostic::do_not_recommend]
 impl RetryableError for io::Error {
     fn retry(&self) -> Retry {
         use io::ErrorKind as Kind;
@@ -84,6 +88,7 @@ impl RetryableError for io::Error {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryableError for tokio::time::error::Elapsed {
     fn retry(&self) -> Retry {
         Retry::Retryable
@@ -91,6 +96,7 @@ impl RetryableError for tokio::time::error::Elapsed {
 }
 
 /// Bad JSON stays bad JSON; an input stream that broke may work next time.
+#[diagnostic::do_not_recommend]
 impl RetryableError for serde_json::Error {
     fn retry(&self) -> Retry {
         if self.is_io() { Retry::Retryable } else { Retry::Fatal }
@@ -99,6 +105,7 @@ impl RetryableError for serde_json::Error {
 
 macro_rules! always_fatal {
     ($($ty:ty),+ $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
         impl RetryableError for $ty {
             fn retry(&self) -> Retry {
                 Retry::Fatal
@@ -116,6 +123,7 @@ always_fatal!(
 
 /// Connections and channels come back; a refused argument or missing queue is a mistake in the program.
 #[cfg(feature = "rabbitmq")]
+#[diagnostic::do_not_recommend]
 impl RetryableError for lapin::Error {
     fn retry(&self) -> Retry {
         use lapin::ErrorKind as Kind;
@@ -129,6 +137,7 @@ impl RetryableError for lapin::Error {
 
 /// A lost connection, a busy or loading server and a moved slot pass; a wrong type, command or password does not.
 #[cfg(feature = "redis")]
+#[diagnostic::do_not_recommend]
 impl RetryableError for redis::RedisError {
     fn retry(&self) -> Retry {
         use redis::{ErrorKind as Kind, ServerErrorKind as Server};
@@ -142,6 +151,7 @@ impl RetryableError for redis::RedisError {
 
 /// A lost connection, a deadlock, a conflict and a server that is busy or starting pass; what the data or the statement causes does not.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[diagnostic::do_not_recommend]
 impl RetryableError for sqlx::Error {
     fn retry(&self) -> Retry {
         use sqlx::Error as Kind;
