@@ -1,7 +1,7 @@
 //! The expansion of `#[consumer]`: the companion type and its `Consumer`.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
@@ -49,12 +49,17 @@ fn local(name: &str, at: Span) -> Ident {
     Ident::new(&format!("__{name}"), Span::mixed_site().located_at(at))
 }
 
+/// The types of the parameters besides the message. Each wholly at its start: what it lacks for one use it lacks for the other, and is
+/// told once.
+fn extractors(handler: &Handler) -> impl Iterator<Item = (TokenStream, Span)> {
+    handler.extractors.iter().map(|ty| (at(ty.to_token_stream(), ty.span()), ty.span()))
+}
+
 /// Calls the function, at whose name the compiler then says what it has against its future.
 fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &TokenStream) -> TokenStream {
     let name = &handler.name;
     let (message, cx) = (local("message", name.span()), local("cx", name.span()));
-    let extracted =
-        handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::extract(&#cx).await?));
+    let extracted = extractors(handler).map(|(ty, span)| quote_spanned!(span=> <#ty as #private::Extract>::extract(&#cx).await?));
     let call = quote_spanned!(name.span()=> #name(#message #(, #extracted)*).await);
     let (outcome, value) = match (&consumer.classify, &handler.output) {
         (Some(path), Some(output)) => {
@@ -120,7 +125,7 @@ fn written_at(path: &TokenStream, span: Span) -> TokenStream {
 /// Asks the parameters what they lack.
 fn missing(handler: &Handler, private: &TokenStream) -> Option<TokenStream> {
     let states = local("states", handler.name.span());
-    let checks = handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::check(#states)));
+    let checks = extractors(handler).map(|(ty, span)| quote_spanned!(span=> <#ty as #private::Extract>::check(#states)));
     (!handler.extractors.is_empty()).then(|| {
         quote! {
             fn missing(#states: &#private::States) -> ::std::vec::Vec<#private::MissingState> {

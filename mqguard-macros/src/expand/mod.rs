@@ -92,7 +92,10 @@ fn function(attribute: &Attribute, item: &TokenStream, sink: &mut Sink) -> Optio
     match syn::parse2(item.clone()) {
         Ok(function) => Some(function),
         Err(problem) => {
-            sink.error(problem.span(), format!("`#[{name}]` goes on an `async fn`: {problem}"));
+            // What could stand there is a long list, which the compiler has already told.
+            let problem_text = problem.to_string();
+            let short = problem_text.split(", expected one of").next().unwrap_or_default();
+            sink.error(problem.span(), format!("`#[{name}]` cannot read this function: {short}"));
             None
         }
     }

@@ -49,6 +49,10 @@ impl Level {
         self.keys.iter().find(|key| key.name == name)
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.key(name).is_some()
+    }
+
     /// Finds the key; reports a word that is none.
     pub(crate) fn lookup(&'static self, word: &Ident, sink: &mut Sink) -> Lookup {
         let name = word.to_string();
@@ -199,7 +203,11 @@ pub(crate) static IDEMPOTENT: Level = Level {
     hints: &[
         also(&["expire", "expires", "expiry", "retention", "keep"], "ttl", r#"ttl = "24h""#),
         also(&["id", "field", "business_key"], "key", r#"key = "order_id""#),
-        also(&["backend", "strategy"], "store", r#"store = "redis""#),
+        also(&["backend", "strategy", "redis"], "store", r#"store = "redis""#),
+        also(&["memory"], "store", r#"store = "memory""#),
+        also(&["mysql", "mariadb"], "store", r#"store = "mysql""#),
+        also(&["postgres", "postgresql"], "store", r#"store = "postgres""#),
+        also(&["sqlite"], "store", r#"store = "sqlite""#),
         also(&["lock", "lock_ttl"], "lease", r#"lease = "30s""#),
         also(&["transaction", "tx", "atomic"], "transactional", "transactional"),
         also(&["on_outage", "on_unavailable", "store_down", "fail_open"], "on_store_down", r#"on_store_down = "run""#),
@@ -224,6 +232,16 @@ pub(crate) static BIND: Level = Level {
 /// The stores that keep idempotency records.
 pub(crate) const STORES: &[&str] = &["memory", "redis", "mysql", "postgres", "sqlite"];
 
+/// What people call them who know them by another name.
+pub(crate) const OTHER_NAMES_OF_STORES: &[(&str, &str)] = &[
+    ("mariadb", "mysql"),
+    ("postgresql", "postgres"),
+    ("pg", "postgres"),
+    ("valkey", "redis"),
+    ("in-memory", "memory"),
+    ("in_memory", "memory"),
+];
+
 pub(crate) static RETRYABLE: Level = Level {
     name: "`#[retryable]`",
     keys: keys! {
@@ -235,6 +253,7 @@ pub(crate) static RETRYABLE: Level = Level {
     hints: &[
         also(&["delay", "retry_after", "wait"], "after", r#"after = "30s"` or `after = field"#),
         also(&["source", "from", "transparent"], "inherit", "inherit"),
+        also(&["fatal", "never"], "fatal", "#[fatal]"),
         never(&["max", "factor", "jitter"], "how often and how fast is said by the consumer, `retry(max = 3, delay = \"5s\")`"),
     ],
     related: &[],

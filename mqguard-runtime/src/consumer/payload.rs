@@ -8,7 +8,7 @@ use crate::broker::Message;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from a message: it does not implement `Deserialize`",
     label = "not readable from a message",
-    note = "add `#[derive(serde::Deserialize)]` to `{Self}`, or take `Raw` for the undecoded body"
+    note = "the first parameter is the message: add `#[derive(serde::Deserialize)]` to its type (of a `DeadLetter<T>` to `T`), or take `Raw` for the undecoded body"
 )]
 pub trait Payload: Sized + Send + 'static {
     /// Reads the message.

@@ -61,6 +61,7 @@ impl Precheck {
         M: Sync,
         F: for<'a> PrecheckFn<'a, M, Params> + Send + Sync,
         for<'a> <F as PrecheckFn<'a, M, Params>>::Output: PrecheckOutcome,
+        for<'a> <F as PrecheckFn<'a, M, Params>>::Future: Send,
         Params: PrecheckParams,
     {
         Named(function, PhantomData)
@@ -77,7 +78,7 @@ pub trait PrecheckFn<'a, M, Params> {
     /// What it returns.
     type Output;
     /// The future of a call.
-    type Future: Future<Output = Self::Output> + Send;
+    type Future: Future<Output = Self::Output>;
 
     /// Calls it.
     fn call(&self, message: &'a M, params: Params) -> Self::Future;
@@ -97,7 +98,7 @@ macro_rules! parameters {
         impl<'a, F, M: 'a, Fut, $($ty),*> PrecheckFn<'a, M, ($($ty,)*)> for F
         where
             F: Fn(&'a M, $($ty),*) -> Fut,
-            Fut: Future + Send,
+            Fut: Future,
         {
             type Output = Fut::Output;
             type Future = Fut;
@@ -156,6 +157,7 @@ where
     M: Sync,
     F: for<'a> PrecheckFn<'a, M, Params> + Send + Sync,
     for<'a> <F as PrecheckFn<'a, M, Params>>::Output: PrecheckOutcome,
+    for<'a> <F as PrecheckFn<'a, M, Params>>::Future: Send,
     Params: PrecheckParams,
 {
     async fn check(&self, message: &M, cx: &Context) -> Result<Precheck, Failure> {

@@ -18,6 +18,7 @@ impl<E: RetryableError + ?Sized> RetryableError for Arc<E> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: RetryableError + ?Sized> RetryableError for &E {
     fn retry(&self) -> Retry {
         (**self).retry()
@@ -59,6 +60,13 @@ fn known(error: &(dyn Error + 'static)) -> Option<Retry> {
 
 #[diagnostic::do_not_recommend]
 impl RetryableError for dyn Error + Send + Sync + 'static {
+    fn retry(&self) -> Retry {
+        of_dyn(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl RetryableError for dyn Error + Send + 'static {
     fn retry(&self) -> Retry {
         of_dyn(self)
     }
