@@ -21,11 +21,8 @@ pub(crate) fn implementation(error: &ErrorType, body: &TokenStream, private: &To
     let name = &error.name;
     let generics = bounded(error, private);
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-    // Of a type without parameters there is nothing to say that it lacks: it is only a line in the list of what others have.
-    let quiet = generics.params.is_empty().then(|| quote!(#[diagnostic::do_not_recommend]));
     quote! {
         #[automatically_derived]
-        #quiet
         #[allow(deprecated, unused_qualifications)]
         #[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
         impl #impl_generics #private::RetryableError for #name #type_generics #where_clause {
