@@ -30,9 +30,13 @@ enum Mostly {
     Slow,
     Slower(u8),
     #[fatal]
-    Wrong { text: String },
+    Wrong {
+        text: String,
+    },
     #[retryable(after = at)]
-    Scheduled { at: SystemTime },
+    Scheduled {
+        at: SystemTime,
+    },
     #[retryable]
     ByPolicy(),
 }

@@ -5,7 +5,13 @@ use super::shop;
 use mqguard::{Backoff, Consumer, consumer};
 use shop::{Order, register};
 
-#[consumer(queue = "q", dlq = "d", retry(max = 1_000, delay = "1s", factor = 1.0, jitter = 0), prefetch = 0x10, concurrency = 0b1000)]
+#[consumer(
+    queue = "q",
+    dlq = "d",
+    retry(max = 1_000, delay = "1s", factor = 1.0, jitter = 0),
+    prefetch = 0x10,
+    concurrency = 0b1000
+)]
 async fn numbers(_order: Order) {}
 
 #[consumer(queue = "q", dlq = "d", retry(max = 3, factor = 15e-1, jitter = 1, max_delay = "1m"))]

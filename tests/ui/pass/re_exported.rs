@@ -18,9 +18,9 @@ mod orders {
         #[mqguard::consumer(queue = "q")]
         pub async fn of_all(_order: Order) {}
     }
-    pub(crate) use inner::of_the_crate;
-    pub use inner::of_all as of_everyone;
     pub(super) use inner::of_a_parent;
+    pub use inner::of_all as of_everyone;
+    pub(crate) use inner::of_the_crate;
 }
 
 use orders::*;
