@@ -8,6 +8,7 @@ mod event;
 mod guard;
 mod health;
 pub mod idempotency;
+mod keys;
 mod publish;
 mod retry;
 mod stop;
@@ -46,4 +47,8 @@ pub mod __private {
     pub use crate::idempotency::Mode;
     pub use crate::retry::{Backoff, Retry, RetryPolicy, RetryableError, after, later};
     pub use std::time::Duration;
+
+    pub mod keys {
+        pub use crate::keys::*;
+    }
 }

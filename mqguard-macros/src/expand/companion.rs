@@ -44,7 +44,7 @@ pub(crate) fn impl_attributes(name: &Ident, attrs: &[Attribute]) -> TokenStream 
     quote_spanned! {name.span()=>
         #(#attrs)*
         #[automatically_derived]
-        #[allow(deprecated, unused_qualifications)]
+        #[allow(deprecated, unused_qualifications, unexpected_cfgs)]
         #[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
     }
 }

@@ -6,12 +6,13 @@ use syn::Path;
 use syn::spanned::Spanned;
 
 use super::companion::{self, at};
-use super::spec;
+use super::{Site, spec};
 use crate::model::{Consumer, Handler};
 use crate::parse::field::KeySource;
 
 /// The companion of `handler`. The payload's type and the return type are mentioned once: what is wrong with one is reported once.
-pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream) -> TokenStream {
+pub(crate) fn expand(consumer: &Consumer, handler: &Handler, site: &Site) -> TokenStream {
+    let Site { root, completion } = site;
     let private = &quote!(#root::__private);
     let (name, payload) = (&handler.name, &handler.payload);
     let declaration = companion::declaration(name, &handler.vis, &handler.attrs);
@@ -32,7 +33,10 @@ pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream)
         #declaration
         #attributes
         impl #private::Consumer for #name {
-            const SPEC: #private::ConsumerSpec = #spec;
+            const SPEC: #private::ConsumerSpec = {
+                #completion
+                #spec
+            };
             #message
             type Output = #output;
             #run

@@ -39,7 +39,7 @@ fn the_expansion_is_small() {
         r#"queue = "q", dlq = "d", retry(max = 3, delay = "5s", factor = 2), idempotent(store = "redis", key = "order_id")"#;
     let with_state = ITEM.replace("order: Order", "order: Order, db: State<Db>, cx: Context");
     for (args, item, most_lines, most_tokens) in
-        [(r#"queue = "q""#, ITEM, 30, 260), (usual, ITEM, 54, 540), (usual, with_state.as_str(), 70, 690)]
+        [(r#"queue = "q""#, ITEM, 33, 300), (usual, ITEM, 70, 620), (usual, with_state.as_str(), 88, 770)]
     {
         let expansion = consumer(args, item);
         let (lines, tokens) = (lines(expansion.clone()) - lines(tokens(item)), count(expansion) - count(tokens(item)));
@@ -194,6 +194,21 @@ fn the_derive_always_gives_an_impl() {
     for item in faults {
         let expansion = super::retryable_error(tokens(item)).to_string();
         assert!(expansion.contains("RetryableError for E"), "{item}: {expansion}");
+    }
+}
+
+#[test]
+fn keys_are_paths_that_an_editor_completes() {
+    let args = r#"queue = "q", retry(max = 3, del), idempotent(store = "redis", t), bind(exchange = "x"), pre"#;
+    for item in [ITEM, "fn process() {}", "async fn process(order: ) {}"] {
+        let expansion = consumer(args, item).to_string();
+        let mistakes = expansion.find("compile_error").unwrap();
+        for path in
+            ["consumer :: queue", "consumer :: pre", "retry :: max", "retry :: del", "idempotent :: t", "bind :: exchange"]
+        {
+            let at = expansion.find(path);
+            assert!(at.is_some_and(|at| at < mistakes), "{path} at {at:?} of {expansion}");
+        }
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Key {
 pub(crate) struct Level {
     /// As messages name it.
     pub(crate) name: &'static str,
+    /// The module of its keys in mqguard, for editors.
+    pub(crate) module: &'static str,
     /// The first is the one that a lone value is taken for.
     pub(crate) keys: &'static [Key],
     /// What people write who know a key by another name.
@@ -56,6 +58,7 @@ impl Level {
     /// Finds the key; reports a word that is none.
     pub(crate) fn lookup(&'static self, word: &Ident, sink: &mut Sink) -> Lookup {
         let name = word.to_string();
+        sink.key(self.module, word);
         if let Some(key) = self.key(&name) {
             return Lookup::Known(key);
         }
@@ -99,6 +102,7 @@ macro_rules! keys {
 
 pub(crate) static CONSUMER: Level = Level {
     name: "`#[consumer]`",
+    module: "consumer",
     keys: keys! {
         "queue": r#"queue = "order.process""#,
         "dlq": r#"dlq = "dlq.order.process""#,
@@ -137,6 +141,7 @@ pub(crate) static CONSUMER: Level = Level {
 
 pub(crate) static DEAD_LETTER_CONSUMER: Level = Level {
     name: "`#[dead_letter_consumer]`",
+    module: "dead_letter_consumer",
     keys: keys! {
         "queue": r#"queue = "dlq.order.process""#,
         "of": "of = process_order",
@@ -154,6 +159,7 @@ pub(crate) static DEAD_LETTER_CONSUMER: Level = Level {
 
 pub(crate) static RETRY: Level = Level {
     name: "`retry(...)`",
+    module: "retry",
     keys: keys! {
         "max": "max = 3",
         "delay": r#"delay = "5s""#,
@@ -176,6 +182,7 @@ pub(crate) static RETRY: Level = Level {
 
 pub(crate) static DLQ: Level = Level {
     name: "`dlq(...)`",
+    module: "dlq",
     keys: keys! {
         "queue": r#"queue = "dlq.order.process""#,
         "exchange": r#"exchange = "dlx.exchange""#,
@@ -189,6 +196,7 @@ pub(crate) static DLQ: Level = Level {
 
 pub(crate) static IDEMPOTENT: Level = Level {
     name: "`idempotent(...)`",
+    module: "idempotent",
     keys: keys! {
         "store": r#"store = "redis""#,
         "key": r#"key = "order_id""#,
@@ -217,6 +225,7 @@ pub(crate) static IDEMPOTENT: Level = Level {
 
 pub(crate) static BIND: Level = Level {
     name: "`bind(...)`",
+    module: "bind",
     keys: keys! {
         "exchange": r#"exchange = "orders""#,
         "kind": r#"kind = "topic""#,
@@ -244,6 +253,7 @@ pub(crate) const OTHER_NAMES_OF_STORES: &[(&str, &str)] = &[
 
 pub(crate) static RETRYABLE: Level = Level {
     name: "`#[retryable]`",
+    module: "retryable",
     keys: keys! {
         "after": r#"after = "30s""#,
         "uncounted": "uncounted",

@@ -1,4 +1,4 @@
-//! Every word of the attributes with every slip of one letter.
+//! Every word of the attributes with every slip of one letter, and in the places that have to know it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -99,4 +99,27 @@ fn a_slip_in_a_word_suggests_the_word() {
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The keys that editors complete, of one level.
+fn completed(level: &Level) -> Vec<&'static str> {
+    let source = include_str!("../../../mqguard-runtime/src/keys.rs");
+    let (_, module) = source.split_once(&format!("\n    {} {{\n", level.module)).unwrap();
+    let (module, _) = module.split_once("\n    }\n").unwrap();
+    module.lines().map(str::trim).filter(|line| !line.starts_with("///")).collect()
+}
+
+#[test]
+fn every_key_is_completed_and_documented() {
+    let page = include_str!("../../../docs/attribute.md");
+    for level in LEVELS.into_iter().filter(|level| !std::ptr::eq(*level, &keys::RETRYABLE)) {
+        let keys: Vec<&str> = level.keys.iter().map(|key| key.name).filter(|key| *key != "crate").collect();
+        assert_eq!(completed(level), keys, "{} in keys.rs of mqguard-runtime", level.name);
+        for key in keys {
+            assert!(
+                page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}(")),
+                "{key} is not in docs/attribute.md"
+            );
+        }
+    }
 }

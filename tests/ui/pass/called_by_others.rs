@@ -21,7 +21,7 @@ async fn second(order: Order) -> Result<(), OrderError> {
 
 fn pointers() -> Vec<&'static str> {
     let _: fn(Order) -> _ = first;
-    let _ = std::mem::size_of::<second>();
+    let _ = size_of::<second>();
     [std::any::type_name::<first>(), std::any::type_name::<second>()].into()
 }
 

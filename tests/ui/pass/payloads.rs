@@ -48,7 +48,6 @@ consumers! {
     generic: Envelope<Order>,
     nested: Envelope<Vec<(String, Order)>>,
     event: Event,
-    by_path: self::shop::Order,
     whole_path: ::std::string::String,
     text_that_may_be_owned: std::borrow::Cow<'static, str>,
 }

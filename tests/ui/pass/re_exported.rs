@@ -23,7 +23,7 @@ mod orders {
     pub(crate) use inner::of_the_crate;
 }
 
-use orders::*;
+use orders::{of_a_parent, of_everyone};
 
 #[mqguard::dead_letter_consumer(queue = "dead", of = orders::of_the_crate)]
 async fn letters(_letter: mqguard::Raw) {}
