@@ -62,25 +62,35 @@ impl Level {
         if let Some(key) = self.key(&name) {
             return Lookup::Known(key);
         }
-        let allowed = format!("allowed here: {}", self.names().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "));
-        if let Some(hint) = self.hints.iter().find(|hint| hint.words.contains(&name.as_str())) {
-            let advice = hint.advice;
-            let Some(key) = hint.key else {
-                sink.error(word.span(), format!("{advice}; remove `{name}`"));
-                return Lookup::Unknown;
-            };
-            sink.error(word.span(), format!("there is no key `{name}` in {}: write `{advice}`", self.name));
-            return self.key(key).map_or(Lookup::Unknown, Lookup::Near);
+        let hint = |word: &str| self.hints.iter().find(|hint| hint.words.contains(&word));
+        if let Some(hint) = hint(&name) {
+            return self.advise(hint, word, sink);
         }
-        let homes: Vec<&str> = self.related.iter().filter(|level| level.key(&name).is_some()).map(|level| level.name).collect();
+        let homes: Vec<&str> = self.related.iter().filter(|level| level.has(&name)).map(|level| level.name).collect();
         if !homes.is_empty() {
             sink.error(word.span(), format!("`{name}` belongs in {}, not in {}", alternatives(homes, ""), self.name));
             return Lookup::Misplaced;
         }
         let near = nearest(&name, self.names()).and_then(|near| self.key(near));
+        let other_names = self.hints.iter().flat_map(|hint| hint.words.iter().copied());
+        if let (None, Some(hint)) = (near, nearest(&name, other_names).and_then(hint)) {
+            return self.advise(hint, word, sink);
+        }
         let question = near.map_or_else(String::new, |near| format!(": did you mean `{}`?", near.name));
-        sink.error(word.span(), format!("unknown key `{name}` in {}{question}\n{allowed}", self.name));
+        let allowed = self.names().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        sink.error(word.span(), format!("unknown key `{name}` in {}{question}\nallowed here: {allowed}", self.name));
         near.map_or(Lookup::Unknown, Lookup::Near)
+    }
+
+    /// Tells one who wrote `word` what it is called here.
+    fn advise(&self, hint: &Hint, word: &Ident, sink: &mut Sink) -> Lookup {
+        let advice = hint.advice;
+        let Some(key) = hint.key else {
+            sink.error(word.span(), format!("{advice}; remove `{word}`"));
+            return Lookup::Unknown;
+        };
+        sink.error(word.span(), format!("there is no key `{word}` in {}: write `{advice}`", self.name));
+        self.key(key).map_or(Lookup::Unknown, Lookup::Near)
     }
 }
 
