@@ -62,6 +62,12 @@ mod pages {
     mod readme {}
     #[doc = include_str!("../docs/consumer.md")]
     mod consumer {}
+    #[doc = include_str!("../docs/attribute.md")]
+    mod attribute {}
+    #[doc = include_str!("../docs/expansion.md")]
+    mod expansion {}
+    #[doc = include_str!("../docs/diagnostics.md")]
+    mod diagnostics {}
     #[doc = include_str!("../docs/retry.md")]
     mod retry {}
     #[doc = include_str!("../docs/dead-letter.md")]

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 
 /// A stretch of the user's source, from the start of one token to the end of another.
@@ -48,34 +48,48 @@ impl From<Span> for Place {
     }
 }
 
-/// Collects mistakes, so that all are reported at once.
+/// Collects mistakes, so that all are reported at once, and the keys that were read.
 #[derive(Debug, Default)]
-pub(crate) struct Sink(Vec<(Place, String)>);
+pub(crate) struct Sink {
+    mistakes: Vec<(Place, String)>,
+    /// What stands where a key is expected, with the name of the level.
+    keys: Vec<(&'static str, Ident)>,
+}
 
 impl Sink {
     /// Reports a mistake.
     pub(crate) fn error(&mut self, at: impl Into<Place>, message: impl Display) {
-        self.0.push((at.into(), message.to_string()));
+        self.mistakes.push((at.into(), message.to_string()));
+    }
+
+    /// Notes a key of a level.
+    pub(crate) fn key(&mut self, level: &'static str, key: &Ident) {
+        self.keys.push((level, key.clone()));
+    }
+
+    pub(crate) fn keys(&self) -> &[(&'static str, Ident)] {
+        &self.keys
     }
 
     /// Takes over what another sink has collected.
     pub(crate) fn absorb(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.mistakes.extend(other.mistakes);
+        self.keys.extend(other.keys);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.mistakes.is_empty()
     }
 
     /// The messages, in the order in which they were found.
     #[cfg(test)]
     pub(crate) fn messages(&self) -> Vec<&str> {
-        self.0.iter().map(|(_, message)| message.as_str()).collect()
+        self.mistakes.iter().map(|(_, message)| message.as_str()).collect()
     }
 
     /// One `compile_error!` for each mistake.
     pub(crate) fn into_tokens(self) -> TokenStream {
-        self.0.into_iter().map(|(at, message)| compile_error(at, &message)).collect()
+        self.mistakes.into_iter().map(|(at, message)| compile_error(at, &message)).collect()
     }
 }
 

@@ -4,13 +4,14 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::Visibility;
 
-use crate::expand::{self, companion};
+use crate::expand::{self, Site, companion};
 use crate::model::ErrorType;
 use crate::parse::function::Function;
 use crate::validate::signature::companion_attributes;
 
 /// The companion of a function that is no consumer: it can be registered, and does nothing.
-pub(crate) fn consumer(name: &Ident, function: Option<&Function>, root: &TokenStream) -> TokenStream {
+pub(crate) fn consumer(name: &Ident, function: Option<&Function>, site: &Site) -> TokenStream {
+    let Site { root, completion } = site;
     let private = quote!(#root::__private);
     let attrs = function.map(|function| companion_attributes(&function.attrs)).unwrap_or_default();
     let vis = function.map_or(Visibility::Inherited, |function| function.vis.clone());
@@ -21,7 +22,10 @@ pub(crate) fn consumer(name: &Ident, function: Option<&Function>, root: &TokenSt
         #declaration
         #attributes
         impl #private::Consumer for #name {
-            const SPEC: #private::ConsumerSpec = #private::ConsumerSpec::new(#text, ::core::module_path!(), "");
+            const SPEC: #private::ConsumerSpec = {
+                #completion
+                #private::ConsumerSpec::new(#text, ::core::module_path!(), "")
+            };
             type Message = ();
             type Output = ();
             fn run(

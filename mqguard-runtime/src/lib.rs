@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod guard;
 mod health;
 pub mod idempotency;
+mod keys;
 mod publish;
 mod retry;
 mod stop;
@@ -21,7 +22,8 @@ mod wire;
 pub use broker::{BrokerError, DeclareMode, HeaderValue, Headers, MemoryBroker, Message, Properties, PublishError, QueueType};
 pub use consumer::{
     Attempt, BusinessKey, Consumer, ConsumerError, ConsumerSpec, Context, DecodeError, Effects, ErrorText, Extract, Failure,
-    MissingState, Origin, Outcome, Payload, Precheck, PrecheckFn, PrecheckOutcome, PrecheckParams, Raw, State, States,
+    Fallible, MissingState, Origin, Outcome, Payload, Precheck, PrecheckFn, PrecheckOutcome, PrecheckParams, Raw, RunError,
+    State, States,
 };
 pub use dead_letter::{DeadLetter, Reason};
 pub use event::{Event, EventKind};
@@ -43,10 +45,13 @@ pub mod __private {
     pub use crate::broker::{ExchangeKind, QueueType};
     pub use crate::consumer::{
         BindingSpec, Consumer, ConsumerSpec, Context, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, Extract, Failure, FaultRule,
-        IdempotentSpec, IdentityRule, MissingId, MissingState, OnStoreDown, PrecheckOf, Role, States, business_key, classified,
-        missing, precheck,
+        IdempotentSpec, IdentityRule, MissingId, MissingState, OnStoreDown, PrecheckOf, Role, States, business_key, missing,
     };
     pub use crate::idempotency::Mode;
     pub use crate::retry::{Backoff, Retry, RetryPolicy, RetryableError, after, later};
     pub use std::time::Duration;
+
+    pub mod keys {
+        pub use crate::keys::*;
+    }
 }

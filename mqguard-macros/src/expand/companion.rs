@@ -25,7 +25,7 @@ pub(crate) fn declaration(name: &Ident, vis: &Visibility, attrs: &[Attribute]) -
 }
 
 /// The same tokens at another place.
-fn at(tokens: TokenStream, span: proc_macro2::Span) -> TokenStream {
+pub(super) fn at(tokens: TokenStream, span: proc_macro2::Span) -> TokenStream {
     let moved = |mut token: TokenTree| {
         if let TokenTree::Group(group) = &token {
             let mut moved = proc_macro2::Group::new(group.delimiter(), at(group.stream(), span));
@@ -44,7 +44,7 @@ pub(crate) fn impl_attributes(name: &Ident, attrs: &[Attribute]) -> TokenStream 
     quote_spanned! {name.span()=>
         #(#attrs)*
         #[automatically_derived]
-        #[allow(deprecated, unused_qualifications)]
+        #[allow(deprecated, unused_qualifications, unexpected_cfgs)]
         #[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
     }
 }

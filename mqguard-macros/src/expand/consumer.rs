@@ -1,16 +1,18 @@
 //! The expansion of `#[consumer]`: the companion type and its `Consumer`.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
-use super::{companion, spec};
+use super::companion::{self, at};
+use super::{Site, spec};
 use crate::model::{Consumer, Handler};
 use crate::parse::field::KeySource;
 
 /// The companion of `handler`. The payload's type and the return type are mentioned once: what is wrong with one is reported once.
-pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream) -> TokenStream {
+pub(crate) fn expand(consumer: &Consumer, handler: &Handler, site: &Site) -> TokenStream {
+    let Site { root, completion } = site;
     let private = &quote!(#root::__private);
     let (name, payload) = (&handler.name, &handler.payload);
     let declaration = companion::declaration(name, &handler.vis, &handler.attrs);
@@ -22,16 +24,19 @@ pub(crate) fn expand(consumer: &Consumer, handler: &Handler, root: &TokenStream)
         (None, Some(output)) => output.clone(),
         (None, None) => quote!(()),
     };
-    let run = run(consumer, handler, private);
+    let run = run(consumer, handler, root, private);
     let business_key = consumer.idempotent.as_ref().and_then(|it| it.key.as_ref());
-    let business_key = business_key.map(|(key, at)| self::business_key(key, at.span(), root, private));
-    let precheck = consumer.precheck.as_ref().map(|path| precheck(path, private));
+    let business_key = business_key.map(|(key, place)| self::business_key(key, place.span(), root, private));
+    let precheck = consumer.precheck.as_ref().map(|path| precheck(path, root, private));
     let missing = missing(handler, private);
     quote_spanned! {name.span()=>
         #declaration
         #attributes
         impl #private::Consumer for #name {
-            const SPEC: #private::ConsumerSpec = #spec;
+            const SPEC: #private::ConsumerSpec = {
+                #completion
+                #spec
+            };
             #message
             type Output = #output;
             #run
@@ -48,18 +53,25 @@ fn local(name: &str, at: Span) -> Ident {
     Ident::new(&format!("__{name}"), Span::mixed_site().located_at(at))
 }
 
+/// The types of the parameters besides the message. Each wholly at its start: what it lacks for one use it lacks for the other, and is
+/// told once.
+fn extractors(handler: &Handler) -> impl Iterator<Item = (TokenStream, Span)> {
+    handler.extractors.iter().map(|ty| (at(ty.to_token_stream(), ty.span()), ty.span()))
+}
+
 /// Calls the function, at whose name the compiler then says what it has against its future.
-fn run(consumer: &Consumer, handler: &Handler, private: &TokenStream) -> TokenStream {
+fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &TokenStream) -> TokenStream {
     let name = &handler.name;
     let (message, cx) = (local("message", name.span()), local("cx", name.span()));
-    let extracted =
-        handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::extract(&#cx).await?));
+    let extracted = extractors(handler).map(|(ty, span)| quote_spanned!(span=> <#ty as #private::Extract>::extract(&#cx).await?));
     let call = quote_spanned!(name.span()=> #name(#message #(, #extracted)*).await);
     let (outcome, value) = match (&consumer.classify, &handler.output) {
         (Some(path), Some(output)) => {
             let (outcome, error) = (local("outcome", output.span()), local("error", path.span()));
+            let root = at(root.clone(), output.span());
             let class = quote_spanned!(path.span()=> #path(#error));
-            (Some(quote!(let #outcome = #call;)), quote!(#private::classified(#outcome, |#error| #class)))
+            let classified = quote_spanned!(output.span()=> <#output as #root::Fallible>::classified(#outcome, |#error| #class));
+            (Some(quote!(let #outcome = #call;)), classified)
         }
         _ => (None, call),
     };
@@ -77,14 +89,14 @@ fn run(consumer: &Consumer, handler: &Handler, private: &TokenStream) -> TokenSt
 }
 
 /// The key of a message. The bound is asked for by the public trait itself, so that a message about it names nothing private.
-fn business_key(key: &KeySource, at: Span, root: &TokenStream, private: &TokenStream) -> TokenStream {
-    let message = local("message", at);
+fn business_key(key: &KeySource, span: Span, root: &TokenStream, private: &TokenStream) -> TokenStream {
+    let (message, root) = (local("message", span), at(root.clone(), span));
     let key = match key {
         // Located there, but not as if it were written there: the compiler would advise to write the field without quotes.
-        KeySource::Field(members) => quote_spanned!(Span::mixed_site().located_at(at)=> &#message #(.#members)*),
-        KeySource::Function(path) => quote_spanned!(at=> &#path(#message)),
+        KeySource::Field(members) => quote_spanned!(Span::mixed_site().located_at(span)=> &#message #(.#members)*),
+        KeySource::Function(path) => quote_spanned!(span=> &#path(#message)),
     };
-    let key = quote_spanned!(at=> #root::BusinessKey::business_key(#key));
+    let key = quote_spanned!(span=> #root::BusinessKey::business_key(#key));
     quote! {
         fn business_key(#message: &Self::Message) -> ::core::option::Option<::std::string::String> {
             #private::business_key(&#key)
@@ -93,19 +105,31 @@ fn business_key(key: &KeySource, at: Span, root: &TokenStream, private: &TokenSt
 }
 
 /// What runs before the function.
-fn precheck(path: &Path, private: &TokenStream) -> TokenStream {
-    // Everything at the path: what is wrong with the function is then said once, there.
+fn precheck(path: &Path, root: &TokenStream, private: &TokenStream) -> TokenStream {
+    // Everything is as if it were written at the path: what the compiler finds wrong twice is then one message.
+    let (root, private) = (written_at(root, path.span()), written_at(private, path.span()));
     quote_spanned! {path.span()=>
         fn precheck() -> impl #private::PrecheckOf<Self::Message> {
-            #private::precheck(#path)
+            #root::Precheck::by::<Self::Message, _, _>(#path)
         }
     }
+}
+
+/// A path as if it were written there, but for `$crate`, which means nothing elsewhere.
+fn written_at(path: &TokenStream, span: Span) -> TokenStream {
+    let moved = |mut token: TokenTree| {
+        if token.to_string() != "$crate" {
+            token.set_span(span);
+        }
+        token
+    };
+    path.clone().into_iter().map(moved).collect()
 }
 
 /// Asks the parameters what they lack.
 fn missing(handler: &Handler, private: &TokenStream) -> Option<TokenStream> {
     let states = local("states", handler.name.span());
-    let checks = handler.extractors.iter().map(|ty| quote_spanned!(ty.span()=> <#ty as #private::Extract>::check(#states)));
+    let checks = extractors(handler).map(|(ty, span)| quote_spanned!(span=> <#ty as #private::Extract>::check(#states)));
     (!handler.extractors.is_empty()).then(|| {
         quote! {
             fn missing(#states: &#private::States) -> ::std::vec::Vec<#private::MissingState> {

@@ -1,6 +1,7 @@
 //! From an annotated item to what the compiler gets: the item as it is, the mistakes, and the wiring.
 
 pub(crate) mod companion;
+mod completion;
 mod consumer;
 mod dead_letter_consumer;
 pub(crate) mod retryable_error;
@@ -24,7 +25,15 @@ struct Attribute {
     name: &'static str,
     read: fn(TokenStream, &mut Sink) -> Args,
     check: fn(&Args, &str, Option<Place>, &mut Sink) -> Option<Consumer>,
-    expand: fn(&Consumer, &Handler, &TokenStream) -> TokenStream,
+    expand: fn(&Consumer, &Handler, &Site) -> TokenStream,
+}
+
+/// What every companion is given.
+pub(crate) struct Site {
+    /// The path of mqguard.
+    pub(crate) root: TokenStream,
+    /// What completes the keys in an editor.
+    pub(crate) completion: TokenStream,
 }
 
 /// Expands `#[consumer]`.
@@ -39,20 +48,29 @@ pub(crate) fn dead_letter_consumer(args: TokenStream, item: &TokenStream) -> Tok
     annotated(&Attribute { name: "dead_letter_consumer", read, check, expand: dead_letter_consumer::expand }, args, item)
 }
 
-/// The item as it is, then the mistakes, then the companion of the function.
+/// The item as it is, then the companion of the function, then the mistakes: an editor completes a key at the first token that stands at
+/// its place, which must not be one of the message about it.
 fn annotated(attribute: &Attribute, args: TokenStream, item: &TokenStream) -> TokenStream {
     let mut sink = Sink::default();
-    let wiring = wiring(attribute, args, item, &mut sink);
+    let place = (!args.is_empty()).then(|| Place::of_syntax(&args));
+    let args = (attribute.read)(args, &mut sink);
+    let root = root::find(args.root.value(), "crate = path::to::mqguard", &mut sink);
+    let site = Site { completion: completion::of(sink.keys(), &root), root };
+    let wiring = wiring(attribute, &args, place, item, &site, &mut sink);
     let mistakes = sink.into_tokens();
-    quote!(#item #mistakes #wiring)
+    quote!(#item #wiring #mistakes)
 }
 
-fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &mut Sink) -> TokenStream {
-    let place = (!args.is_empty()).then(|| Place::of_syntax(&args));
-    let args = (attribute.read)(args, sink);
-    let root = root::find(args.root.value(), "crate = path::to::mqguard", sink);
+fn wiring(
+    attribute: &Attribute,
+    args: &Args,
+    place: Option<Place>,
+    item: &TokenStream,
+    site: &Site,
+    sink: &mut Sink,
+) -> TokenStream {
     let Some(function) = function(attribute, item, sink) else {
-        return name_of(item).map_or_else(TokenStream::new, |name| fallback::consumer(&name, None, &root));
+        return name_of(item).map_or_else(TokenStream::new, |name| fallback::consumer(&name, None, site));
     };
     if let Some(other) = function.attrs.iter().find(|attr| names_a_consumer(attr)) {
         let text = parse::text_of(other.path());
@@ -63,7 +81,7 @@ fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &m
         // The other attribute makes the companion.
         return TokenStream::new();
     }
-    let consumer = (attribute.check)(&args, &companion::name(&function.sig.ident), place, sink);
+    let consumer = (attribute.check)(args, &companion::name(&function.sig.ident), place, sink);
     if let Some((at, message)) = signature::is_a_method(&function.sig) {
         // In an `impl` there can be no companion.
         sink.error(at, message);
@@ -72,9 +90,9 @@ fn wiring(attribute: &Attribute, args: TokenStream, item: &TokenStream, sink: &m
     let handler = signature::handler(&function, args.classify.get(), sink);
     match (consumer, handler) {
         (Some(consumer), Some(handler)) if transaction::agree(&consumer, &handler, sink) && sink.is_empty() => {
-            (attribute.expand)(&consumer, &handler, &root)
+            (attribute.expand)(&consumer, &handler, site)
         }
-        _ => fallback::consumer(&function.sig.ident, Some(&function), &root),
+        _ => fallback::consumer(&function.sig.ident, Some(&function), site),
     }
 }
 
@@ -92,7 +110,10 @@ fn function(attribute: &Attribute, item: &TokenStream, sink: &mut Sink) -> Optio
     match syn::parse2(item.clone()) {
         Ok(function) => Some(function),
         Err(problem) => {
-            sink.error(problem.span(), format!("`#[{name}]` goes on an `async fn`: {problem}"));
+            // What could stand there is a long list, which the compiler has already told.
+            let problem_text = problem.to_string();
+            let short = problem_text.split(", expected one of").next().unwrap_or_default();
+            sink.error(problem.span(), format!("`#[{name}]` cannot read this function: {short}"));
             None
         }
     }

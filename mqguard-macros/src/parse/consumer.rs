@@ -139,6 +139,10 @@ fn dlq(entry: &Entry, sink: &mut Sink) -> Option<DlqArgs> {
                 "queue" => args.queue.read(entry, sink, value::text),
                 _ => args.exchange.read(entry, sink, value::text),
             });
+            if !args.queue.is_given() {
+                let message = "`queue` is missing: write `dlq(queue = \"dlq.order.process\", ...)`";
+                sink.error(entry.at, message);
+            }
         }
         Value::Assigned(_) | Value::Nothing => args.queue.read(entry, sink, value::text),
     }
@@ -164,7 +168,7 @@ fn retry(entry: &Entry, sink: &mut Sink) -> Option<RetryArgs> {
 }
 
 fn idempotent(entry: &Entry, sink: &mut Sink) -> Option<IdempotentArgs> {
-    let store = |entry: &Entry, sink: &mut Sink| value::word(entry, "store", keys::STORES, sink);
+    let store = |entry: &Entry, sink: &mut Sink| value::word_or(entry, "store", keys::STORES, keys::OTHER_NAMES_OF_STORES, sink);
     let mut args = IdempotentArgs::default();
     let Value::Listed(group) = &entry.value else {
         args.store.read(entry, sink, store);

@@ -141,6 +141,9 @@ pub(crate) fn split_at_commas(tokens: Vec<TokenTree>) -> Vec<(Vec<TokenTree>, Op
 
 /// Takes the first entry off `tokens`, which are not empty. What is left stands behind a forgotten comma. `None`: not an entry.
 fn next_entry(level: &Level, mut tokens: Vec<TokenTree>, sink: &mut Sink) -> Option<(Ident, Value, Vec<TokenTree>)> {
+    if let Some(repaired) = nearly_a_key(level, &tokens, sink) {
+        tokens = repaired;
+    }
     let first = tokens.remove(0);
     let TokenTree::Ident(key) = first else {
         tokens.insert(0, first);
@@ -169,6 +172,23 @@ fn next_entry(level: &Level, mut tokens: Vec<TokenTree>, sink: &mut Sink) -> Opt
             Some((key, Value::Assigned(value.to_vec()), rest.to_vec()))
         }
     }
+}
+
+/// The entry with its key repaired, which is written in quotes, as a path, or with dashes.
+fn nearly_a_key(level: &Level, tokens: &[TokenTree], sink: &mut Sink) -> Option<Vec<TokenTree>> {
+    let sign = tokens.iter().position(|token| is_punct(token, '='))?;
+    let (written, rest) = tokens.split_at(sign);
+    let last = written.last()?;
+    let joined = |pair: &[TokenTree]| pair.iter().any(|token| is_punct(token, '-') || is_punct(token, ':'));
+    if !written.windows(2).all(joined) {
+        return None;
+    }
+    let text = compact(written);
+    let meant = [text.trim_matches('"').replace('-', "_"), last.to_string()];
+    let key = meant.iter().find(|meant| level.has(meant)).filter(|key| **key != text)?;
+    let line = compact(&rest[1..]);
+    sink.error(Place::of(written, last.span()), format!("`{text}` is not a key: write `{key} = {line}`"));
+    Some(std::iter::once(TokenTree::Ident(Ident::new(key, last.span()))).chain(rest.iter().cloned()).collect())
 }
 
 /// Takes the `=` off `tokens`, which stand behind `key`. Reports what else stands in its place.

@@ -14,6 +14,8 @@ pub(crate) struct Key {
 pub(crate) struct Level {
     /// As messages name it.
     pub(crate) name: &'static str,
+    /// The module of its keys in mqguard, for editors.
+    pub(crate) module: &'static str,
     /// The first is the one that a lone value is taken for.
     pub(crate) keys: &'static [Key],
     /// What people write who know a key by another name.
@@ -49,31 +51,46 @@ impl Level {
         self.keys.iter().find(|key| key.name == name)
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.key(name).is_some()
+    }
+
     /// Finds the key; reports a word that is none.
     pub(crate) fn lookup(&'static self, word: &Ident, sink: &mut Sink) -> Lookup {
         let name = word.to_string();
+        sink.key(self.module, word);
         if let Some(key) = self.key(&name) {
             return Lookup::Known(key);
         }
-        let allowed = format!("allowed here: {}", self.names().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "));
-        if let Some(hint) = self.hints.iter().find(|hint| hint.words.contains(&name.as_str())) {
-            let advice = hint.advice;
-            let Some(key) = hint.key else {
-                sink.error(word.span(), format!("{advice}; remove `{name}`"));
-                return Lookup::Unknown;
-            };
-            sink.error(word.span(), format!("there is no key `{name}` in {}: write `{advice}`", self.name));
-            return self.key(key).map_or(Lookup::Unknown, Lookup::Near);
+        let hint = |word: &str| self.hints.iter().find(|hint| hint.words.contains(&word));
+        if let Some(hint) = hint(&name) {
+            return self.advise(hint, word, sink);
         }
-        let homes: Vec<&str> = self.related.iter().filter(|level| level.key(&name).is_some()).map(|level| level.name).collect();
+        let homes: Vec<&str> = self.related.iter().filter(|level| level.has(&name)).map(|level| level.name).collect();
         if !homes.is_empty() {
             sink.error(word.span(), format!("`{name}` belongs in {}, not in {}", alternatives(homes, ""), self.name));
             return Lookup::Misplaced;
         }
         let near = nearest(&name, self.names()).and_then(|near| self.key(near));
+        let other_names = self.hints.iter().flat_map(|hint| hint.words.iter().copied());
+        if let (None, Some(hint)) = (near, nearest(&name, other_names).and_then(hint)) {
+            return self.advise(hint, word, sink);
+        }
         let question = near.map_or_else(String::new, |near| format!(": did you mean `{}`?", near.name));
-        sink.error(word.span(), format!("unknown key `{name}` in {}{question}\n{allowed}", self.name));
+        let allowed = self.names().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        sink.error(word.span(), format!("unknown key `{name}` in {}{question}\nallowed here: {allowed}", self.name));
         near.map_or(Lookup::Unknown, Lookup::Near)
+    }
+
+    /// Tells one who wrote `word` what it is called here.
+    fn advise(&self, hint: &Hint, word: &Ident, sink: &mut Sink) -> Lookup {
+        let advice = hint.advice;
+        let Some(key) = hint.key else {
+            sink.error(word.span(), format!("{advice}; remove `{word}`"));
+            return Lookup::Unknown;
+        };
+        sink.error(word.span(), format!("there is no key `{word}` in {}: write `{advice}`", self.name));
+        self.key(key).map_or(Lookup::Unknown, Lookup::Near)
     }
 }
 
@@ -95,6 +112,7 @@ macro_rules! keys {
 
 pub(crate) static CONSUMER: Level = Level {
     name: "`#[consumer]`",
+    module: "consumer",
     keys: keys! {
         "queue": r#"queue = "order.process""#,
         "dlq": r#"dlq = "dlq.order.process""#,
@@ -133,6 +151,7 @@ pub(crate) static CONSUMER: Level = Level {
 
 pub(crate) static DEAD_LETTER_CONSUMER: Level = Level {
     name: "`#[dead_letter_consumer]`",
+    module: "dead_letter_consumer",
     keys: keys! {
         "queue": r#"queue = "dlq.order.process""#,
         "of": "of = process_order",
@@ -150,6 +169,7 @@ pub(crate) static DEAD_LETTER_CONSUMER: Level = Level {
 
 pub(crate) static RETRY: Level = Level {
     name: "`retry(...)`",
+    module: "retry",
     keys: keys! {
         "max": "max = 3",
         "delay": r#"delay = "5s""#,
@@ -172,6 +192,7 @@ pub(crate) static RETRY: Level = Level {
 
 pub(crate) static DLQ: Level = Level {
     name: "`dlq(...)`",
+    module: "dlq",
     keys: keys! {
         "queue": r#"queue = "dlq.order.process""#,
         "exchange": r#"exchange = "dlx.exchange""#,
@@ -185,6 +206,7 @@ pub(crate) static DLQ: Level = Level {
 
 pub(crate) static IDEMPOTENT: Level = Level {
     name: "`idempotent(...)`",
+    module: "idempotent",
     keys: keys! {
         "store": r#"store = "redis""#,
         "key": r#"key = "order_id""#,
@@ -199,7 +221,11 @@ pub(crate) static IDEMPOTENT: Level = Level {
     hints: &[
         also(&["expire", "expires", "expiry", "retention", "keep"], "ttl", r#"ttl = "24h""#),
         also(&["id", "field", "business_key"], "key", r#"key = "order_id""#),
-        also(&["backend", "strategy"], "store", r#"store = "redis""#),
+        also(&["backend", "strategy", "redis"], "store", r#"store = "redis""#),
+        also(&["memory"], "store", r#"store = "memory""#),
+        also(&["mysql", "mariadb"], "store", r#"store = "mysql""#),
+        also(&["postgres", "postgresql"], "store", r#"store = "postgres""#),
+        also(&["sqlite"], "store", r#"store = "sqlite""#),
         also(&["lock", "lock_ttl"], "lease", r#"lease = "30s""#),
         also(&["transaction", "tx", "atomic"], "transactional", "transactional"),
         also(&["on_outage", "on_unavailable", "store_down", "fail_open"], "on_store_down", r#"on_store_down = "run""#),
@@ -209,6 +235,7 @@ pub(crate) static IDEMPOTENT: Level = Level {
 
 pub(crate) static BIND: Level = Level {
     name: "`bind(...)`",
+    module: "bind",
     keys: keys! {
         "exchange": r#"exchange = "orders""#,
         "kind": r#"kind = "topic""#,
@@ -224,8 +251,19 @@ pub(crate) static BIND: Level = Level {
 /// The stores that keep idempotency records.
 pub(crate) const STORES: &[&str] = &["memory", "redis", "mysql", "postgres", "sqlite"];
 
+/// What people call them who know them by another name.
+pub(crate) const OTHER_NAMES_OF_STORES: &[(&str, &str)] = &[
+    ("mariadb", "mysql"),
+    ("postgresql", "postgres"),
+    ("pg", "postgres"),
+    ("valkey", "redis"),
+    ("in-memory", "memory"),
+    ("in_memory", "memory"),
+];
+
 pub(crate) static RETRYABLE: Level = Level {
     name: "`#[retryable]`",
+    module: "retryable",
     keys: keys! {
         "after": r#"after = "30s""#,
         "uncounted": "uncounted",
@@ -235,6 +273,7 @@ pub(crate) static RETRYABLE: Level = Level {
     hints: &[
         also(&["delay", "retry_after", "wait"], "after", r#"after = "30s"` or `after = field"#),
         also(&["source", "from", "transparent"], "inherit", "inherit"),
+        also(&["fatal", "never"], "fatal", "#[fatal]"),
         never(&["max", "factor", "jitter"], "how often and how fast is said by the consumer, `retry(max = 3, delay = \"5s\")`"),
     ],
     related: &[],

@@ -9,6 +9,8 @@ pub(crate) mod function;
 mod keys;
 mod number;
 pub(crate) mod slot;
+#[cfg(test)]
+mod typos;
 pub(crate) mod value;
 
 pub(crate) use entries::visible;

@@ -43,8 +43,9 @@ impl Operand<'_> {
     fn is_expression(&self) -> bool {
         let shouted =
             |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit());
+        let is_a_list = matches!(self.tokens, [TokenTree::Group(_)]);
         self.tokens.iter().any(|token| match token {
-            TokenTree::Group(_) => true,
+            TokenTree::Group(_) => !is_a_list,
             TokenTree::Ident(word) => shouted(&word.to_string()),
             TokenTree::Punct(punct) => matches!(punct.as_char(), '!' | '&' | '+' | '*'),
             TokenTree::Literal(_) => false,
@@ -55,7 +56,7 @@ impl Operand<'_> {
     pub(super) fn wrong(&self, what: &str, line: &str, sink: &mut Sink) {
         let (name, sample) = (self.name, self.sample);
         if self.is_expression() {
-            let why = "is read at compile time, it cannot be a constant or a call";
+            let why = "is read by the macro, when constants and calls have no value yet";
             sink.error(self.at, format!("{name} {why}: write the value itself, as in `{sample}`"));
         } else {
             sink.error(self.at, format!("{name} takes {what}: write `{line}`"));
@@ -67,7 +68,11 @@ impl Operand<'_> {
             Some(Lit::Str(text)) => return Some(text.value()),
             Some(Lit::Char(char)) => self.wrong(what, &(self.line)(&format_args!("\"{}\"", char.value())), sink),
             Some(Lit::ByteStr(_) | Lit::CStr(_) | Lit::Byte(_)) => self.wrong(what, self.sample, sink),
-            _ => self.wrong(what, &(self.line)(&format_args!("\"{}\"", compact(self.tokens))), sink),
+            _ => match self.tokens {
+                [TokenTree::Group(_)] => self.wrong(what, self.sample, sink),
+                [TokenTree::Ident(word)] if word == "true" || word == "false" => self.wrong(what, self.sample, sink),
+                tokens => self.wrong(what, &(self.line)(&format_args!("\"{}\"", compact(tokens))), sink),
+            },
         }
         None
     }
@@ -126,7 +131,13 @@ pub(super) fn operand<T>(entry: &Entry, sink: &mut Sink, read: impl FnOnce(&Oper
         }
         Value::Listed(group) => {
             let tokens = visible(group.stream());
-            let line = if tokens.is_empty() { sample.to_owned() } else { line(&compact(&tokens)) };
+            let value = compact(&tokens);
+            let quoted = sample.ends_with('"') && !value.contains('"');
+            let line = match value.as_str() {
+                "" => sample.to_owned(),
+                _ if quoted => line(&format_args!("\"{value}\"")),
+                _ => line(&value),
+            };
             sink.error(entry.value_at(), format!("`{name}` takes one value: write `{line}`"));
             None
         }
@@ -183,20 +194,34 @@ fn items(list: &Group, bounds: &Bounds, sink: &mut Sink) -> Option<Vec<Duration>
 
 /// One word of a closed set, as text. `what` names the kind of thing: "store".
 pub(crate) fn word(entry: &Entry, what: &str, words: &[&'static str], sink: &mut Sink) -> Option<&'static str> {
+    word_or(entry, what, words, &[], sink)
+}
+
+/// The same, where some of the words also have other names.
+pub(crate) fn word_or(
+    entry: &Entry,
+    what: &str,
+    words: &[&'static str],
+    others: &[(&str, &'static str)],
+    sink: &mut Sink,
+) -> Option<&'static str> {
+    let meant = |text: &str| {
+        let other = others.iter().find(|(other, _)| *other == text).map(|(_, word)| *word);
+        other.or_else(|| nearest(text, words.iter().copied()))
+    };
     let expected = || alternatives(words.iter().copied(), "\"");
     operand(entry, sink, |operand, sink| {
         if let Some(Lit::Str(text)) = operand.literal() {
             let text = text.value();
             let known = words.iter().copied().find(|word| *word == text);
             if known.is_none() {
-                let question =
-                    nearest(&text, words.iter().copied()).map_or_else(String::new, |near| format!(": did you mean \"{near}\"?"));
+                let question = meant(&text).map_or_else(String::new, |near| format!(": did you mean \"{near}\"?"));
                 sink.error(operand.at, format!("there is no {what} \"{text}\"{question}\nexpected {}", expected()));
             }
             return known;
         }
         let written = compact(operand.tokens);
-        let line = match nearest(&written, words.iter().copied()) {
+        let line = match meant(&written) {
             Some(near) => (operand.line)(&format_args!("\"{near}\"")),
             None => operand.sample.to_owned(),
         };
@@ -228,8 +253,9 @@ pub(super) fn read_path(operand: &Operand<'_>, what: &str, sink: &mut Sink) -> O
             let line = (operand.line)(&compact(path));
             sink.error(operand.at, format!("{name} takes {what} and does not call it here: write `{line}`"));
         }
-        _ => sink
-            .error(operand.at, format!("`{name}` takes {what}, not `{}`: write `{}`", compact(operand.tokens), operand.sample)),
+        _ => {
+            sink.error(operand.at, format!("{name} takes {what}, not `{}`: write `{}`", compact(operand.tokens), operand.sample))
+        }
     }
     None
 }

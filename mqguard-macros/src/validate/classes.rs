@@ -137,6 +137,14 @@ fn class(holder: &Ident, written: &Written, fields: &Fields, sink: &mut Sink) ->
             Class::AfterFixed { delay: *delay, uncounted: *uncounted }
         }
         Written::After { delay: After::Field(field, at), uncounted, .. } => {
+            if let Member::Unnamed(index) = field
+                && fields.iter().nth(index.index as usize).is_none_or(|field| field.ident.is_some())
+            {
+                let number = index.index;
+                let message = format!("`{holder}` has no field `{number}`; a duration is written `after = \"{number}s\"`");
+                sink.error(*at, message);
+                return None;
+            }
             let ty = Box::new(find(holder, field, fields, (*at).into(), sink)?.ty.clone());
             Class::AfterField { field: field.clone(), ty, uncounted: *uncounted }
         }

@@ -115,6 +115,9 @@ fn output(output: &ReturnType, sink: &mut Sink) -> Option<TokenStream> {
                 "a consumer names what it returns: write `Result<(), E>` with the type of its error",
             );
         }
+        ty if find(ty.to_token_stream(), &|token| token == "impl").is_some() => {
+            sink.error(Place::of_syntax(ty), "a consumer names what it returns: write the type in place of `impl ...`");
+        }
         Type::Never(_) => sink.error(Place::of_syntax(ty), "a consumer has an outcome: write `Result<(), E>`, or nothing"),
         _ => {}
     }
@@ -174,7 +177,7 @@ fn payload_is_owned(parameter: &PatType, sink: &mut Sink) {
         }
         Type::Infer(_) => sink.error(place, "a consumer names the one type that its queue carries: write it in place of `_`"),
         ty => {
-            if let Some(lifetime) = borrowed(ty.to_token_stream()) {
+            if let Some(lifetime) = borrowed(ty.to_token_stream()).or_else(|| reference(ty.to_token_stream())) {
                 let message =
                     "a message cannot borrow, its bytes are gone when it runs: use owned fields, `String` in place of `&str`";
                 sink.error(lifetime, message);
@@ -220,6 +223,15 @@ fn is_an_extractor(ty: &Type) -> bool {
 /// The first lifetime in the type other than `'static`.
 fn borrowed(tokens: TokenStream) -> Option<Span> {
     find(tokens, &|token| token.starts_with('\'') && token != "'static")
+}
+
+/// The first `&` in the type.
+fn reference(tokens: TokenStream) -> Option<Span> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Punct(punct) if punct.as_char() == '&' => Some(punct.span()),
+        TokenTree::Group(group) => reference(group.stream()),
+        _ => None,
+    })
 }
 
 /// The first identifier or lifetime that is wanted.

@@ -130,6 +130,7 @@ impl<T: Send + Sync + 'static> Extract for State<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Extract for Publisher {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
         let missing = || Failure::of(Retry::Fatal, MissingState::State(std::any::type_name::<Self>()));
@@ -137,24 +138,28 @@ impl Extract for Publisher {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Extract for Context {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
         Ok(cx.clone())
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Extract for Attempt {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
         Ok(cx.attempt())
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Extract for Headers {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
         Ok(cx.message().headers.clone())
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Extract for Effects {
     async fn extract(cx: &Context) -> Result<Self, Failure> {
         Ok(cx.effects())

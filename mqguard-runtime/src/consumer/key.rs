@@ -13,6 +13,7 @@ pub trait BusinessKey {
     fn business_key(&self) -> Option<Cow<'_, str>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl BusinessKey for str {
     fn business_key(&self) -> Option<Cow<'_, str>> {
         (!self.trim().is_empty()).then_some(Cow::Borrowed(self))
@@ -36,12 +37,14 @@ macro_rules! by_reference {
 }
 by_reference!(&T, Box<T>, std::sync::Arc<T>, std::rc::Rc<T>);
 
+#[diagnostic::do_not_recommend]
 impl BusinessKey for String {
     fn business_key(&self) -> Option<Cow<'_, str>> {
         self.as_str().business_key()
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl BusinessKey for Cow<'_, str> {
     fn business_key(&self) -> Option<Cow<'_, str>> {
         (**self).business_key()
@@ -50,6 +53,7 @@ impl BusinessKey for Cow<'_, str> {
 
 macro_rules! by_display {
     ($($ty:ty),+) => {$(
+        #[diagnostic::do_not_recommend]
         impl BusinessKey for $ty {
             fn business_key(&self) -> Option<Cow<'_, str>> {
                 Some(Cow::Owned(self.to_string()))

@@ -26,9 +26,9 @@ pub use declare::Consumer;
 pub use error::ConsumerError;
 pub use extract::{Extract, MissingState, State, States, missing};
 pub use key::{BusinessKey, business_key};
-pub use outcome::{ErrorText, Failure, Outcome, classified};
+pub use outcome::{ErrorText, Failure, Fallible, Outcome, RunError};
 pub use payload::{DecodeError, Payload, Raw};
-pub use precheck::{Precheck, PrecheckFn, PrecheckOf, PrecheckOutcome, PrecheckParams, precheck};
+pub use precheck::{Precheck, PrecheckFn, PrecheckOf, PrecheckOutcome, PrecheckParams};
 pub use spec::{
     BindingSpec, ConsumerSpec, DEFAULT_DEAD_LETTER_EXCHANGE, DeadLetterSpec, FaultRule, IdempotentSpec, IdentityRule, MissingId,
     OnStoreDown, Role,

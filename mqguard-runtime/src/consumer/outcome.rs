@@ -19,13 +19,14 @@ pub trait Outcome {
     fn into_result(self) -> Result<(), Failure>;
 }
 
+#[diagnostic::do_not_recommend]
 impl Outcome for () {
     fn into_result(self) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-impl<E: RetryableError + Into<BoxError>> Outcome for Result<(), E> {
+impl<E: RetryableError + RunError> Outcome for Result<(), E> {
     fn into_result(self) -> Result<(), Failure> {
         self.map_err(|error| {
             let retry = error.retry();
@@ -33,6 +34,17 @@ impl<E: RetryableError + Into<BoxError>> Outcome for Result<(), E> {
         })
     }
 }
+
+/// An error that a run can end with: an `Error` that can be sent between threads, or what becomes a boxed one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a consumer: it is no `Error + Send + Sync`",
+    label = "not an error that can be sent between threads",
+    note = "derive `thiserror::Error` for a type of your own; a boxed error is written `Box<dyn std::error::Error + Send + Sync>`"
+)]
+pub trait RunError: Into<BoxError> {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<BoxError>> RunError for E {}
 
 /// A run that failed: the error as text, and whether it is worth a retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,16 +103,35 @@ impl Failure {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Outcome for Result<(), Failure> {
     fn into_result(self) -> Result<(), Failure> {
         self
     }
 }
 
-/// The outcome of a function whose errors are classified by `classify = ...` instead of [`RetryableError`].
-///
-/// # Errors
-/// The failure, classified.
-pub fn classified<E: Into<BoxError>>(outcome: Result<(), E>, classify: impl FnOnce(&E) -> Retry) -> Result<(), Failure> {
-    outcome.map_err(|error| Failure::of(classify(&error), error))
+/// What a function with `classify = ...` can return: `Result<(), E>`.
+#[diagnostic::on_unimplemented(
+    message = "a consumer with `classify` cannot return `{Self}`",
+    label = "no error to classify",
+    note = "return `Result<(), E>`: the function of `classify` gets the error"
+)]
+pub trait Fallible: Sized {
+    /// Its error.
+    type Error: RunError;
+
+    /// The outcome, classified by `classify` instead of [`RetryableError`].
+    ///
+    /// # Errors
+    /// The failure, classified.
+    fn classified(self, classify: impl FnOnce(&Self::Error) -> Retry) -> Result<(), Failure>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: RunError> Fallible for Result<(), E> {
+    type Error = E;
+
+    fn classified(self, classify: impl FnOnce(&E) -> Retry) -> Result<(), Failure> {
+        self.map_err(|error| Failure::of(classify(&error), error))
+    }
 }

@@ -8,7 +8,7 @@ use crate::broker::Message;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from a message: it does not implement `Deserialize`",
     label = "not readable from a message",
-    note = "add `#[derive(serde::Deserialize)]` to `{Self}`, or take `Raw` for the undecoded body"
+    note = "the first parameter is the message: add `#[derive(serde::Deserialize)]` to its type (of a `DeadLetter<T>` to `T`), or take `Raw` for the undecoded body"
 )]
 pub trait Payload: Sized + Send + 'static {
     /// Reads the message.
@@ -29,6 +29,7 @@ impl<T: DeserializeOwned + Send + 'static> Payload for T {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw(pub Bytes);
 
+#[diagnostic::do_not_recommend]
 impl Payload for Raw {
     fn decode(message: &Message) -> Result<Self, DecodeError> {
         Ok(Self(message.body.clone()))

@@ -1,10 +1,9 @@
-use std::error::Error;
 use std::future::{Future, ready};
 use std::marker::PhantomData;
 
 use super::context::Context;
 use super::extract::{Extract, MissingState, States, missing};
-use super::outcome::Failure;
+use super::outcome::{Failure, RunError};
 use crate::retry::RetryableError;
 
 /// What a `precheck` says before each run of the handler.
@@ -30,13 +29,14 @@ pub trait PrecheckOutcome {
     fn into_precheck(self) -> Result<Precheck, Failure>;
 }
 
+#[diagnostic::do_not_recommend]
 impl PrecheckOutcome for Precheck {
     fn into_precheck(self) -> Result<Precheck, Failure> {
         Ok(self)
     }
 }
 
-impl<E: RetryableError + Into<Box<dyn Error + Send + Sync>>> PrecheckOutcome for Result<Precheck, E> {
+impl<E: RetryableError + RunError> PrecheckOutcome for Result<Precheck, E> {
     fn into_precheck(self) -> Result<Precheck, Failure> {
         self.map_err(|error| {
             let retry = error.retry();
@@ -45,9 +45,26 @@ impl<E: RetryableError + Into<Box<dyn Error + Send + Sync>>> PrecheckOutcome for
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl PrecheckOutcome for Result<Precheck, Failure> {
     fn into_precheck(self) -> Self {
         self
+    }
+}
+
+impl Precheck {
+    /// The precheck that an attribute names. What is returned says nothing of `F`: that it is a precheck is then asked here alone, and a
+    /// mistake is told once.
+    #[doc(hidden)]
+    pub fn by<M, F, Params>(function: F) -> impl PrecheckOf<M>
+    where
+        M: Sync,
+        F: for<'a> PrecheckFn<'a, M, Params> + Send + Sync,
+        for<'a> <F as PrecheckFn<'a, M, Params>>::Output: PrecheckOutcome,
+        for<'a> <F as PrecheckFn<'a, M, Params>>::Future: Send,
+        Params: PrecheckParams,
+    {
+        Named(function, PhantomData)
     }
 }
 
@@ -61,7 +78,7 @@ pub trait PrecheckFn<'a, M, Params> {
     /// What it returns.
     type Output;
     /// The future of a call.
-    type Future: Future<Output = Self::Output> + Send;
+    type Future: Future<Output = Self::Output>;
 
     /// Calls it.
     fn call(&self, message: &'a M, params: Params) -> Self::Future;
@@ -81,7 +98,7 @@ macro_rules! parameters {
         impl<'a, F, M: 'a, Fut, $($ty),*> PrecheckFn<'a, M, ($($ty,)*)> for F
         where
             F: Fn(&'a M, $($ty),*) -> Fut,
-            Fut: Future + Send,
+            Fut: Future,
         {
             type Output = Fut::Output;
             type Future = Fut;
@@ -133,14 +150,14 @@ impl<M> PrecheckOf<M> for NoPrecheck {
 }
 
 /// A precheck that an attribute names.
-#[derive(Debug)]
-pub struct Named<F, Params>(F, PhantomData<fn() -> Params>);
+struct Named<F, Params>(F, PhantomData<fn() -> Params>);
 
 impl<M, F, Params> PrecheckOf<M> for Named<F, Params>
 where
     M: Sync,
     F: for<'a> PrecheckFn<'a, M, Params> + Send + Sync,
     for<'a> <F as PrecheckFn<'a, M, Params>>::Output: PrecheckOutcome,
+    for<'a> <F as PrecheckFn<'a, M, Params>>::Future: Send,
     Params: PrecheckParams,
 {
     async fn check(&self, message: &M, cx: &Context) -> Result<Precheck, Failure> {
@@ -150,9 +167,4 @@ where
     fn missing(&self, states: &States) -> Vec<MissingState> {
         Params::missing(states)
     }
-}
-
-/// The precheck that an attribute names. That it is one is asked where it is used: asked here too, a mistake would be told twice.
-pub fn precheck<F, Params>(function: F) -> Named<F, Params> {
-    Named(function, PhantomData)
 }

@@ -17,7 +17,8 @@ pub enum Retry {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which of its failures are worth a retry",
     label = "not a `RetryableError`",
-    note = "add `#[derive(RetryableError)]` to `{Self}` and mark each variant `#[retryable]` or `#[fatal]`, or classify it with `classify = path` in the attribute"
+    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it and mark each variant `#[retryable]` or `#[fatal]`",
+    note = "if it is another crate's, write `classify = worth_a_retry` in the attribute, with `fn worth_a_retry(error: &{Self}) -> Retry`"
 )]
 pub trait RetryableError {
     /// Whether this failure is worth another run.
@@ -35,12 +36,14 @@ pub trait RetryAfter {
     fn retry_after(&self) -> Option<Duration>;
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryAfter for Duration {
     fn retry_after(&self) -> Option<Duration> {
         Some(*self)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryAfter for SystemTime {
     fn retry_after(&self) -> Option<Duration> {
         Some(self.duration_since(SystemTime::now()).unwrap_or_default())

@@ -18,12 +18,14 @@ impl<E: RetryableError + ?Sized> RetryableError for Arc<E> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: RetryableError + ?Sized> RetryableError for &E {
     fn retry(&self) -> Retry {
         (**self).retry()
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryableError for std::convert::Infallible {
     fn retry(&self) -> Retry {
         match *self {}
@@ -56,12 +58,21 @@ fn known(error: &(dyn Error + 'static)) -> Option<Retry> {
     known
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryableError for dyn Error + Send + Sync + 'static {
     fn retry(&self) -> Retry {
         of_dyn(self)
     }
 }
 
+#[diagnostic::do_not_recommend]
+impl RetryableError for dyn Error + Send + 'static {
+    fn retry(&self) -> Retry {
+        of_dyn(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
 impl RetryableError for dyn Error + 'static {
     fn retry(&self) -> Retry {
         of_dyn(self)
@@ -69,6 +80,7 @@ impl RetryableError for dyn Error + 'static {
 }
 
 /// What another try can change is retryable; what the input or the program causes is fatal.
+#[diagnostic::do_not_recommend]
 impl RetryableError for io::Error {
     fn retry(&self) -> Retry {
         use io::ErrorKind as Kind;
@@ -84,6 +96,7 @@ impl RetryableError for io::Error {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl RetryableError for tokio::time::error::Elapsed {
     fn retry(&self) -> Retry {
         Retry::Retryable
@@ -91,6 +104,7 @@ impl RetryableError for tokio::time::error::Elapsed {
 }
 
 /// Bad JSON stays bad JSON; an input stream that broke may work next time.
+#[diagnostic::do_not_recommend]
 impl RetryableError for serde_json::Error {
     fn retry(&self) -> Retry {
         if self.is_io() { Retry::Retryable } else { Retry::Fatal }
@@ -99,6 +113,7 @@ impl RetryableError for serde_json::Error {
 
 macro_rules! always_fatal {
     ($($ty:ty),+ $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
         impl RetryableError for $ty {
             fn retry(&self) -> Retry {
                 Retry::Fatal
@@ -116,6 +131,7 @@ always_fatal!(
 
 /// Connections and channels come back; a refused argument or missing queue is a mistake in the program.
 #[cfg(feature = "rabbitmq")]
+#[diagnostic::do_not_recommend]
 impl RetryableError for lapin::Error {
     fn retry(&self) -> Retry {
         use lapin::ErrorKind as Kind;
@@ -129,6 +145,7 @@ impl RetryableError for lapin::Error {
 
 /// A lost connection, a busy or loading server and a moved slot pass; a wrong type, command or password does not.
 #[cfg(feature = "redis")]
+#[diagnostic::do_not_recommend]
 impl RetryableError for redis::RedisError {
     fn retry(&self) -> Retry {
         use redis::{ErrorKind as Kind, ServerErrorKind as Server};
@@ -142,6 +159,7 @@ impl RetryableError for redis::RedisError {
 
 /// A lost connection, a deadlock, a conflict and a server that is busy or starting pass; what the data or the statement causes does not.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[diagnostic::do_not_recommend]
 impl RetryableError for sqlx::Error {
     fn retry(&self) -> Retry {
         use sqlx::Error as Kind;

@@ -2,11 +2,17 @@
 mod shop;
 
 use mqguard::consumer;
+use serde::{Deserialize, Deserializer};
 use shop::register;
 
-#[derive(serde::Deserialize)]
 struct Parcel {
-    weight: std::marker::PhantomData<*const u8>,
+    weight: *const u8,
+}
+
+impl<'de> Deserialize<'de> for Parcel {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Ok(Self { weight: std::ptr::null() })
+    }
 }
 
 #[consumer(queue = "q")]

@@ -1,0 +1,19 @@
+//! Keys as paths, which an editor completes and documents. The compiler never sees them.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+/// What was written as keys, as paths to those that there are. To stand at the start of a block.
+pub(crate) fn of(keys: &[(&'static str, Ident)], root: &TokenStream) -> TokenStream {
+    let paths = keys.iter().filter(|(_, key)| key != "crate").map(|(level, key)| {
+        let level = Ident::new(level, Span::call_site());
+        quote!(#level::#key)
+    });
+    quote! {
+        #[cfg(rust_analyzer)]
+        {
+            use #root::__private::keys::*;
+            let _ = [#(#paths),*];
+        }
+    }
+}

@@ -1,0 +1,9 @@
+use mqguard::RetryableError;
+
+#[derive(RetryableError)]
+enum ShopError {
+    #[retryable(crate = mqguard)]
+    Lost,
+}
+
+fn main() {}

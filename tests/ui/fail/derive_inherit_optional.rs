@@ -1,0 +1,9 @@
+use mqguard::RetryableError;
+
+#[derive(RetryableError)]
+struct ShopError {
+    #[retryable(inherit)]
+    source: Option<std::io::Error>,
+}
+
+fn main() {}

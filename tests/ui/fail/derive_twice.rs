@@ -1,0 +1,7 @@
+use mqguard::RetryableError;
+
+#[derive(RetryableError, RetryableError)]
+#[fatal]
+struct ShopError;
+
+fn main() {}

@@ -1,0 +1,9 @@
+use mqguard::RetryableError;
+
+#[derive(RetryableError)]
+enum ShopError {
+    #[retryable(fatal)]
+    Lost,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::consumer;
+use shop::{Order, OrderError};
+
+#[consumer(queue = "order.process")]
+async fn process_order(order: Order) -> Result<(), OrderError>;
+
+fn main() {}

@@ -1,0 +1,14 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::{Guard, consumer};
+use shop::{Order, OrderError};
+
+#[consumer(queue = "order.process")]
+async fn process_order(order: Order) -> Result<(), OrderError> {
+    if order.order_id == 0 { Err(OrderError) } else { Ok(()) }
+}
+
+fn main() {
+    let _ = Guard::from_env().map(|guard| guard.consumer(process_order));
+}

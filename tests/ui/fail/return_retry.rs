@@ -1,0 +1,14 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::consumer;
+use shop::{Order, register};
+
+#[consumer(queue = "order.process")]
+async fn process_order(_order: Order) -> mqguard::Retry {
+    mqguard::Retry::Fatal
+}
+
+fn main() {
+    register::<process_order>();
+}

@@ -1,0 +1,18 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::consumer;
+use shop::{Order, OrderError};
+
+struct Service;
+
+impl Service {
+    #[consumer(queue = "order.process")]
+    async fn process_order(order: Order) -> Result<(), OrderError> {
+        if order.order_id == 0 { Err(OrderError) } else { Ok(()) }
+    }
+}
+
+fn main() {
+    let _ = Service::process_order;
+}

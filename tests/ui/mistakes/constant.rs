@@ -1,0 +1,16 @@
+#[path = "../shop.rs"]
+mod shop;
+
+use mqguard::consumer;
+use shop::{Order, OrderError, register};
+
+const QUEUE: &str = "order.process";
+
+#[consumer(queue = QUEUE)]
+async fn process_order(order: Order) -> Result<(), OrderError> {
+    if order.order_id == 0 { Err(OrderError) } else { Ok(()) }
+}
+
+fn main() {
+    register::<process_order>();
+}
