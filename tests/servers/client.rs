@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use mqguard::{Context, HeaderValue, Raw, RetryableError, State, consumer};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::input::{self, Order};
 use crate::process::{BUNDLED, Orders, PATIENCE};
 use crate::processes::{DLQ, QUEUE};
-use crate::support::{Database, Vhost};
+use crate::script::Log;
+use crate::support::{Database, Rig, Vhost};
 
 /// A dead letter as pika reads it.
 #[derive(Debug, Deserialize)]
@@ -105,4 +107,42 @@ fn messages_of_another_client_are_consumed_and_it_reads_the_letters() {
         // What the publisher said is still there.
         assert_eq!((letter.header("shop"), &letter.headers["n"]), ("grüße", &7.into()));
     }
+}
+
+/// Read recursively, headers like these overflow the stack and end the process, at each delivery.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs RabbitMQ and Redis: cargo xtask test"]
+async fn headers_that_are_nested_ever_deeper_are_bytes_from_some_depth_on() {
+    let vhost = Vhost::new();
+    let rig = Rig::start(&vhost, |guard| guard.consumer::<refuse>()).await;
+    for (id, depth) in [("not deep", 20), ("deep", 1_000), ("deeper", 20_000)] {
+        if pika(&["nest", &vhost.url(), "nested", id, &depth.to_string()], "").is_none() {
+            return;
+        }
+        rig.ended(&[id]).await;
+        let [letter] = &vhost.letters("dlq.nested", 1).await[..] else { panic!("one letter of {id}") };
+        let mut levels = 0;
+        let mut value = letter.message().headers.get("deep").unwrap();
+        while let HeaderValue::Array(list) = value {
+            levels += 1;
+            value = list.first().unwrap();
+        }
+        // The table of headers is a level, too.
+        let expected = if depth < 31 { (depth, true) } else { (31, false) };
+        assert_eq!((levels, *value == HeaderValue::Bool(true)), expected, "{id}: {value:?}");
+        assert_eq!(matches!(value, HeaderValue::Bytes(_)), depth > 31, "{id}: {value:?}");
+        assert_eq!(letter.message().headers.get("flat").and_then(HeaderValue::as_i64), Some(7));
+    }
+    rig.shutdown().await;
+}
+
+#[derive(Debug, thiserror::Error, RetryableError)]
+#[error("no")]
+#[fatal]
+struct Refused;
+
+#[consumer(queue = "nested", retry(max = 1, delay = "50ms"), dlq = "dlq.nested")]
+async fn refuse(_body: Raw, log: State<Log>, cx: Context) -> Result<(), Refused> {
+    log.ran("nested", &cx);
+    Err(Refused)
 }

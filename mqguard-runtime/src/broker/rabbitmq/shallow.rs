@@ -122,7 +122,9 @@ impl Header {
                 }
                 _ => {
                     self.at += 1;
-                    bytes.first_mut().map(|byte| self.take(byte));
+                    if let Some(byte) = bytes.first_mut() {
+                        self.take(byte);
+                    }
                     1
                 }
             };
@@ -274,7 +276,7 @@ mod tests {
             let fields =
                 [named("deep", &nested(depth)), named("flat", b"S\0\0\0\x02hi"), named("deep too", &nested(depth))].concat();
             // The table of headers is the first level.
-            let kind = if (depth - DEEPEST) % 2 == 0 { LIST } else { TABLE };
+            let kind = if (depth - DEEPEST).is_multiple_of(2) { LIST } else { TABLE };
             let before = [frame(1, b"deliver"), header(&fields), frame(3, b"payload")].concat();
             assert_eq!(changes(&before, &passed(&before)), [(kind, BYTES); 2], "{depth} levels");
         }
