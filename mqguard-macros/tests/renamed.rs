@@ -1,54 +1,53 @@
-//! mqguard under another name in `Cargo.toml`: `mq = { package = "mqguard", ... }`.
+//! The expansion finds mqguard under the name that `Cargo.toml` gives it: here it is `mq`. It passes the strictest lints.
 
-use mq::{Attempt, Consumer, DeadLetter, Precheck, RetryableError, State, consumer, dead_letter_consumer};
+#![deny(clippy::pedantic, clippy::nursery)]
+#![allow(clippy::unused_async)]
 
-#[derive(Debug, serde::Deserialize)]
-struct Order {
-    order_id: u64,
-}
+use std::time::Duration;
+
+use mq::{Consumer, Context, Precheck, Raw, Retry, RetryableError, State, consumer, dead_letter_consumer};
 
 #[derive(Debug, thiserror::Error, RetryableError)]
 enum OrderError {
-    #[error("no stock")]
-    #[retryable(after = "1m")]
-    NoStock,
-    #[error("storage")]
+    #[error("late")]
+    #[retryable(after = "5s")]
+    Late,
+    #[error(transparent)]
     #[retryable(inherit)]
-    Storage(#[from] std::io::Error),
+    Io(#[from] std::io::Error),
 }
 
-#[consumer(
-    queue = "order.process",
-    retry(max = 3, delay = "5s"),
-    dlq = "dlq.order.process",
-    idempotent(store = "memory", key = "order_id"),
-    bind(exchange = "orders", routing_key = "order.*"),
-    precheck = wanted
-)]
-async fn process_order(order: Order, stock: State<u64>, _attempt: Attempt) -> Result<(), OrderError> {
-    if order.order_id > *stock { Err(OrderError::NoStock) } else { Ok(()) }
+#[derive(Debug, serde::Deserialize)]
+struct Order {
+    id: u64,
+}
+
+#[consumer(queue = "order.process", dlq = "dlq", retry(max = 3), idempotent(store = "memory", key = "id"))]
+async fn process_order(_order: Order, _cx: Context, _number: State<u8>) -> Result<(), OrderError> {
+    Err(OrderError::Late)
+}
+
+#[consumer(queue = "refund.process", precheck = wanted, classify = class)]
+async fn process_refund(_order: Order) -> Result<(), String> {
+    Ok(())
 }
 
 async fn wanted(_order: &Order) -> Precheck {
     Precheck::Proceed
 }
 
-#[consumer(queue = "refund.process", classify = class)]
-async fn process_refund(_order: Order) -> Result<(), String> {
-    Ok(())
+const fn class(_error: &String) -> Retry {
+    Retry::Fatal
 }
 
-fn class(_error: &String) -> mq::Retry {
-    mq::Retry::Fatal
-}
-
-#[dead_letter_consumer(queue = "dlq.order.process", of = process_order)]
-async fn record(_letter: DeadLetter<Order>) {}
+#[dead_letter_consumer(queue = "dlq", of = process_order)]
+async fn letters(_letter: Raw) {}
 
 #[test]
-fn the_macros_find_it() {
+fn renamed() {
     assert_eq!(<process_order as Consumer>::SPEC.queue, "order.process");
     assert_eq!(<process_refund as Consumer>::SPEC.queue, "refund.process");
-    assert_eq!(<record as Consumer>::SPEC.queue, "dlq.order.process");
-    assert_eq!(OrderError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)).retry(), mq::Retry::Retryable);
+    assert_eq!(<letters as Consumer>::SPEC.queue, "dlq");
+    assert_eq!(process_order::business_key(&Order { id: 7 }), Some("7".to_owned()));
+    assert_eq!(OrderError::Late.retry(), Retry::After(Duration::from_secs(5)));
 }
