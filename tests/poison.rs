@@ -1,7 +1,7 @@
 //! A message that kills its process: in the end it is a dead letter, and none of those that were handled beside it is.
 
 #![cfg(all(feature = "rabbitmq", feature = "redis", feature = "sqlite", unix))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules that are shared with other tests")]
 
 #[allow(dead_code, reason = "for other tests")]
@@ -147,15 +147,7 @@ async fn until_all_have_ended(queue: &str) {
             is_done("poison.bystander") && (message == POISON || is_done(queue))
         })
     };
-    let end = std::time::Instant::now() + Duration::from_secs(20);
-    while !ended(&diary) && std::time::Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    if !ended(&diary) {
-        eprintln!("LETTERS {:?}", vhost.queues("messages"));
-        eprintln!("{:#?}", diary.read());
-        panic!("no");
-    }
+    support::until("all others are done", || ended(&diary));
     let letters = within(vhost.letters(&dlq, 1)).await;
     vhost.until_no_backlog(&[]);
     last.signal("TERM");

@@ -8,6 +8,7 @@ mod lint;
 mod ports;
 mod process;
 mod python;
+mod rebuild;
 mod run;
 mod servers;
 mod services;
@@ -45,6 +46,8 @@ enum Command {
     ///
     /// MQGUARD_BENCH_MESSAGES and MQGUARD_BENCH_ROUNDS change how much and how often.
     Bench,
+    /// Measure how long the compiler takes for a change of one among 100 consumers, beside hand-written loops.
+    Rebuild,
     /// Run the fuzz targets: what reads foreign bytes gets any bytes.
     Fuzz {
         /// The targets, as in `fuzz/fuzz_targets`; all, when none is named.
@@ -89,6 +92,7 @@ fn execute(command: &Command) -> anyhow::Result<u8> {
         Command::Test { extra } => test::run(extra),
         Command::Bench => bench::run(),
         Command::Fuzz { targets, runs } => fuzz::run(targets, *runs),
+        Command::Rebuild => rebuild::run(),
         Command::Lint => lint::run(),
         Command::Services(command) => services::run(command),
         Command::Watchdog => {

@@ -79,11 +79,7 @@ impl AsyncRead for Stream {
         Poll::Ready(Ok(count))
     }
 
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_read_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, buffers: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
         if self.opening.as_ref().is_none_or(|opening| opening.received.is_over()) {
             let this = self.get_mut();
             let count = ready!(Pin::new(&mut this.inner).poll_read_vectored(cx, buffers))?;
