@@ -35,7 +35,7 @@ impl Node {
         let directory = base.join(format!("mqguard-node-{}-{port}", std::process::id()));
         std::fs::create_dir(&directory).expect("a directory of its own");
         let environment = environment(&directory, port, distribution, epmd_port);
-        let epmd = Command::new("epmd")
+        let epmd = Command::new(program("epmd"))
             .args(["-address", "127.0.0.1", "-port", &epmd_port.to_string()])
             .env("MQGUARD_XTASK_SERVER_DIR", &directory)
             .stdin(Stdio::null())
@@ -140,10 +140,11 @@ fn environment(directory: &Path, port: u16, distribution: u16, epmd: u16) -> Vec
     environment
 }
 
-/// A program of RabbitMQ. Debian's wrapper in `/usr/sbin` becomes another user and drops the environment.
+/// A program of RabbitMQ, of the version that is tested. Debian's wrapper in `/usr/sbin` becomes another user and drops the environment.
 fn program(name: &str) -> PathBuf {
+    let of_version = std::env::var_os("MQGUARD_TEST_RABBITMQ_BIN").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::iter::once(PathBuf::from("/usr/lib/rabbitmq/bin")).chain(std::env::split_paths(&path));
+    let places = of_version.into_iter().chain(["/usr/lib/rabbitmq/bin".into()]).chain(std::env::split_paths(&path));
     let mut files =
         places.filter(|place| place != Path::new("/usr/sbin") && place != Path::new("/sbin")).map(|place| place.join(name));
     files.find(|file| file.exists()).unwrap_or_else(|| panic!("{name}, as of Debian's package rabbitmq-server"))
