@@ -51,7 +51,7 @@ pub(super) enum Suite {
 }
 
 /// The test programs with tests that need RabbitMQ. The first ones are quick.
-const NEED_RABBITMQ: [&str; 3] = ["broker_conformance", "servers", "chaos"];
+const NEED_RABBITMQ: [&str; 4] = ["broker_conformance", "servers", "chaos", "cluster"];
 const QUICK: usize = 2;
 
 /// Tests that the quick ones do without: they take long for what their time measures, or for the servers other than RabbitMQ.
