@@ -70,7 +70,12 @@ struct Making<'a> {
 impl Making<'_> {
     /// Makes it; the version of RabbitMQ in it.
     fn make(&self, release: &Release, mirror: &str) -> anyhow::Result<String> {
-        self.run(self.command("debootstrap").args(["--variant=minbase", release.suite]).arg(self.root).arg(mirror))?;
+        self.run(
+            self.command("debootstrap")
+                .args(["--variant=minbase", "--force-check-gpg", release.suite])
+                .arg(self.root)
+                .arg(mirror),
+        )?;
         self.write("usr/sbin/policy-rc.d", POLICY, 0o755)?;
         // What a power failure interrupts is made anew anyway.
         self.write("etc/dpkg/dpkg.cfg.d/unsafe-io", "force-unsafe-io\n", 0o644)?;
