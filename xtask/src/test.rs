@@ -130,7 +130,7 @@ impl Tests {
                 }
                 Place::Release(release) => *release,
             };
-            match versions::obtain(release, &self.target_directory) {
+            match versions::obtain(release, &self.target_directory, self.base.path()) {
                 Ok(version) => {
                     let rest = turn.places[n + 1..].iter().filter_map(Place::version);
                     self.skipped.extend(rest.map(|version| format!("RabbitMQ {version}: `--rabbitmq all` runs on it too")));

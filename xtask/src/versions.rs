@@ -74,13 +74,14 @@ fn version_below(root: &Path) -> Option<String> {
     entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("rabbitmq_server-")?.to_owned())).max()
 }
 
-/// The RabbitMQ of a release: the machine's own, or one in a root below the target directory, which is made if it is not there yet.
-pub(crate) fn obtain(release: &'static Release, target_directory: &Path) -> anyhow::Result<Version> {
+/// The RabbitMQ of a release: the machine's own, or one in a root below the target directory, which is made if it is not there yet. What
+/// makes it carries this mark, by which a watchdog can end it.
+pub(crate) fn obtain(release: &'static Release, target_directory: &Path, mark: &Path) -> anyhow::Result<Version> {
     if let Some(name) = installed().filter(|name| release.has(name)) {
         return Ok(Version { name, programs: None });
     }
     let directory = target_directory.join("rabbitmq").join(release.version);
-    let (root, name) = root::obtain(release, &directory)?;
+    let (root, name) = root::obtain(release, &directory, mark)?;
     let programs = launchers::write(&directory.join("bin"), &root, &name)?;
     Ok(Version { name, programs: Some(programs) })
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use super::{Release, version_below};
 use crate::install::{self, Program};
-use crate::{run, signals};
+use crate::{process, run, signals};
 
 const DEBOOTSTRAP: Program =
     Program { name: "debootstrap", places: &[], avoid: &[], package: "debootstrap", variable: "MQGUARD_TEST_RABBITMQ" };
@@ -22,7 +22,7 @@ const POLICY: &str = "#!/bin/sh\nexit 101\n";
 const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost\n";
 
 /// The root of a release in this directory, made if it is not there yet, and its version of RabbitMQ.
-pub(super) fn obtain(release: &Release, directory: &Path) -> anyhow::Result<(PathBuf, String)> {
+pub(super) fn obtain(release: &Release, directory: &Path, mark: &Path) -> anyhow::Result<(PathBuf, String)> {
     // Also to use one: the launchers mount in it.
     ensure!(rustix::process::geteuid().is_root(), "a root of another Debian release needs root");
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
@@ -41,7 +41,7 @@ pub(super) fn obtain(release: &Release, directory: &Path) -> anyhow::Result<(Pat
     let log = directory.join("root.log");
     let (version, suite) = (release.version, release.suite);
     eprintln!("xtask: making a root of Debian {suite} for RabbitMQ {version}, which takes a minute; log in {}", log.display());
-    let made = Making { root: &partial, log: &File::create(&log)? }.make(release, &mirror);
+    let made = Making { root: &partial, log: &File::create(&log)?, mark }.make(release, &mirror);
     let version = match made {
         Ok(version) => version,
         Err(error) => {
@@ -65,6 +65,7 @@ fn remove(root: &Path) -> anyhow::Result<()> {
 struct Making<'a> {
     root: &'a Path,
     log: &'a File,
+    mark: &'a Path,
 }
 
 impl Making<'_> {
@@ -96,7 +97,7 @@ impl Making<'_> {
     /// A command in a mount namespace of its own: what debootstrap mounts in the root is gone when it has ended, in whatever way.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", program]);
+        command.args(["--mount", "--propagation", "private", program]).env(process::MARK, self.mark);
         command
     }
 
