@@ -21,6 +21,8 @@ mod disturbed;
 mod ends;
 #[path = "servers/fanout.rs"]
 mod fanout;
+#[path = "servers/handed_back.rs"]
+mod handed_back;
 #[path = "servers/hold.rs"]
 mod hold;
 #[path = "../examples/orders/input.rs"]

@@ -116,7 +116,7 @@ async fn dead_anything(_job: mqguard::Raw) {}
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_consumer_declares_the_queue_as_the_consumer_does_that_it_is_of() {
     let of_bills = declared(|guard| guard.consumer::<bills>().consumer::<dead_bills>()).await;
-    let quarantine = Queue::new("dead.bills.quarantine", QueueType::Classic);
+    let quarantine = Queue { delivery_limit: Some(1_000_000_000), ..quorum("dead.bills.quarantine") };
     assert_eq!(of_bills[1].queues, [of_bills[0].queues[0].clone(), quarantine]);
     assert_eq!(
         (&of_bills[1].exchanges[..], &of_bills[1].bindings[..]),

@@ -1,4 +1,4 @@
-//! A private RabbitMQ node, for tests that restart it.
+//! Private RabbitMQ nodes, for tests that kill and restart them.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -7,19 +7,49 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{Vhost, until};
+
+/// Tells nodes, and their tools, where the others are. Runs until it is dropped.
+pub(crate) struct Epmd {
+    port: u16,
+    child: Child,
+}
+
+impl Epmd {
+    pub(crate) fn start() -> Self {
+        let port = free_port();
+        let child = Command::new(program("epmd"))
+            .args(["-address", "127.0.0.1", "-port", &port.to_string()])
+            .env("MQGUARD_XTASK_SERVER_DIR", base())
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("epmd, as of Debian's package erlang-base");
+        let epmd = Self { port, child };
+        until("epmd listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        epmd
+    }
+}
+
+impl Drop for Epmd {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
 
 /// Runs until it is dropped.
 pub(crate) struct Node {
     port: u16,
     directory: PathBuf,
     environment: Vec<(&'static str, String)>,
-    epmd: Child,
     /// The script that waits for the node, whose own process is another.
     server: Option<Child>,
+    _epmd: Arc<Epmd>,
 }
 
 const CONFIGURATION: &str = "disk_free_limit.absolute = 1MB\nvm_memory_high_watermark.relative = 0.6\nlog.file.level = warning\n";
@@ -29,21 +59,16 @@ const ERLANG_ARGUMENTS: &str = "+sbwt none +sbwtdcpu none +sbwtdio none -kernel 
 
 impl Node {
     pub(crate) fn start() -> Self {
-        let [port, distribution, epmd_port] = [(); 3].map(|()| free_port());
-        // There, the directory is removed, and what runs in it ended, even when this process is killed.
-        let base = std::env::var_os("MQGUARD_TEST_SERVERS_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let directory = base.join(format!("mqguard-node-{}-{port}", std::process::id()));
+        Self::start_as("mqguard@localhost", "", &Arc::new(Epmd::start()))
+    }
+
+    /// Under this name and with more configuration. All know the same secret, so those that share an epmd can form a cluster.
+    pub(crate) fn start_as(name: &str, configuration: &str, epmd: &Arc<Epmd>) -> Self {
+        let [port, distribution] = [(); 2].map(|()| free_port());
+        let directory = base().join(format!("mqguard-node-{}-{port}", std::process::id()));
         std::fs::create_dir(&directory).expect("a directory of its own");
-        let environment = environment(&directory, port, distribution, epmd_port);
-        let epmd = Command::new("epmd")
-            .args(["-address", "127.0.0.1", "-port", &epmd_port.to_string()])
-            .env("MQGUARD_XTASK_SERVER_DIR", &directory)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("epmd, as of Debian's package erlang-base");
-        let mut node = Self { port, directory, environment, epmd, server: None };
-        until("epmd listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, epmd_port)).is_ok());
+        let environment = environment(&directory, name, configuration, [port, distribution, epmd.port]);
+        let mut node = Self { port, directory, environment, server: None, _epmd: Arc::clone(epmd) };
         node.run();
         node
     }
@@ -107,20 +132,31 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.kill();
-        self.epmd.kill().ok();
-        self.epmd.wait().ok();
         std::fs::remove_dir_all(&self.directory).ok();
     }
 }
 
+/// Where nodes have their directories. There, they are removed, and what runs in them ended, even when this process is killed.
+fn base() -> PathBuf {
+    std::env::var_os("MQGUARD_TEST_SERVERS_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
 /// The whole environment of the node and of its `rabbitmqctl`, which is written beside it.
-fn environment(directory: &Path, port: u16, distribution: u16, epmd: u16) -> Vec<(&'static str, String)> {
+fn environment(
+    directory: &Path,
+    name: &str,
+    configuration: &str,
+    [port, distribution, epmd]: [u16; 3],
+) -> Vec<(&'static str, String)> {
     let path = |name: &str| directory.join(name).display().to_string();
     let file = |name: &str, text: &str| {
         std::fs::write(directory.join(name), text).expect("a file");
         path(name)
     };
     std::fs::create_dir(directory.join("home")).expect("a directory");
+    // Else each would make up a secret of its own.
+    let secret = file("home/.erlang.cookie", "mqguard-test");
+    std::fs::set_permissions(secret, std::fs::Permissions::from_mode(0o400)).expect("it is ours");
     let environment = vec![
         ("PATH", std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".into())),
         ("LANG", "C.UTF-8".into()),
@@ -128,7 +164,7 @@ fn environment(directory: &Path, port: u16, distribution: u16, epmd: u16) -> Vec
         ("MQGUARD_XTASK_SERVER_DIR", directory.display().to_string()),
         ("ERL_EPMD_ADDRESS", "127.0.0.1".into()),
         ("ERL_EPMD_PORT", epmd.to_string()),
-        ("RABBITMQ_NODENAME", "mqguard@localhost".into()),
+        ("RABBITMQ_NODENAME", name.into()),
         ("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1".into()),
         ("RABBITMQ_NODE_PORT", port.to_string()),
         ("RABBITMQ_DIST_PORT", distribution.to_string()),
@@ -137,7 +173,7 @@ fn environment(directory: &Path, port: u16, distribution: u16, epmd: u16) -> Vec
         ("RABBITMQ_MNESIA_BASE", path("mnesia")),
         ("RABBITMQ_LOG_BASE", path("log")),
         ("RABBITMQ_PID_FILE", path("pid")),
-        ("RABBITMQ_CONFIG_FILE", file("rabbitmq.conf", CONFIGURATION)),
+        ("RABBITMQ_CONFIG_FILE", file("rabbitmq.conf", &format!("{CONFIGURATION}{configuration}"))),
         ("RABBITMQ_ADVANCED_CONFIG_FILE", file("advanced.config", "[].\n")),
         ("RABBITMQ_CONF_ENV_FILE", file("rabbitmq-env.conf", "")),
         ("RABBITMQ_ENABLED_PLUGINS_FILE", file("enabled_plugins", "[].\n")),
@@ -152,10 +188,11 @@ fn environment(directory: &Path, port: u16, distribution: u16, epmd: u16) -> Vec
     environment
 }
 
-/// A program of RabbitMQ. Debian's wrapper in `/usr/sbin` becomes another user and drops the environment.
+/// A program of RabbitMQ, of the version that is tested. Debian's wrapper in `/usr/sbin` becomes another user and drops the environment.
 fn program(name: &str) -> PathBuf {
+    let of_version = std::env::var_os("MQGUARD_TEST_RABBITMQ_BIN").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::iter::once(PathBuf::from("/usr/lib/rabbitmq/bin")).chain(std::env::split_paths(&path));
+    let places = of_version.into_iter().chain(["/usr/lib/rabbitmq/bin".into()]).chain(std::env::split_paths(&path));
     let mut files =
         places.filter(|place| place != Path::new("/usr/sbin") && place != Path::new("/sbin")).map(|place| place.join(name));
     files.find(|file| file.exists()).unwrap_or_else(|| panic!("{name}, as of Debian's package rabbitmq-server"))

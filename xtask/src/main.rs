@@ -14,6 +14,7 @@ mod servers;
 mod services;
 mod signals;
 mod test;
+mod versions;
 mod watchdog;
 mod workspace;
 
@@ -38,6 +39,13 @@ enum Command {
     /// MQGUARD_TEST_MARIADB (mysql://…) and MQGUARD_TEST_POSTGRES (postgres://…); beside the first,
     /// MQGUARD_TEST_RABBITMQ_CTL may name a `rabbitmqctl` for it.
     Test {
+        /// The RabbitMQ to test with: `installed` for the machine's own, a version (3.10, 4.0, 4.3), or `all`.
+        ///
+        /// Versions that the machine does not have come from other Debian releases, by debootstrap (as root) into the target directory.
+        /// What cannot be had is skipped. After the first version, only the tests that need RabbitMQ run. Without this option all
+        /// tests run on the machine's own and, if no further arguments choose among them, the quick ones that need RabbitMQ on one more.
+        #[arg(long, value_name = "VERSION")]
+        rabbitmq: Option<versions::Choice>,
         /// More arguments for `cargo test`; after another `--`, for the test programs.
         #[arg(last = true)]
         extra: Vec<String>,
@@ -89,7 +97,7 @@ fn main() -> ExitCode {
 fn execute(command: &Command) -> anyhow::Result<u8> {
     signals::install()?;
     match command {
-        Command::Test { extra } => test::run(extra),
+        Command::Test { rabbitmq, extra } => test::run(*rabbitmq, extra),
         Command::Bench => bench::run(),
         Command::Fuzz { targets, runs } => fuzz::run(targets, *runs),
         Command::Rebuild => rebuild::run(),
@@ -115,7 +123,7 @@ mod tests {
     #[test]
     fn everything_after_the_dashes_goes_to_cargo_test() -> Result<(), clap::Error> {
         let line = ["xtask", "test", "--", "-p", "mqguard", "--", "--nocapture"];
-        let Command::Test { extra } = Arguments::try_parse_from(line)?.command else {
+        let Command::Test { extra, rabbitmq: None } = Arguments::try_parse_from(line)?.command else {
             return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
         };
         assert_eq!(extra, ["-p", "mqguard", "--", "--nocapture"]);

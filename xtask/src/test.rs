@@ -1,87 +1,197 @@
 //! `cargo xtask test`: every test, with the servers it needs.
 
+mod plan;
+mod turns;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use anyhow::{bail, ensure};
 use rustix::process::Signal;
 
 use crate::process::{self, Identity};
 use crate::servers::{self, Guarded, Kind};
+use crate::versions::{self, Choice, Version};
 use crate::workspace::{Workspace, cargo};
-use crate::{python, run};
+use crate::{python, run, signals};
+use plan::Step;
+use turns::{Place, Turn};
 
 /// The variable that names the directory in which the servers keep everything, logs too.
 const DIRECTORY_VARIABLE: &str = "MQGUARD_TEST_SERVERS_DIR";
 
-/// Arguments of `cargo test` that choose among the kinds of targets.
-const TARGETS: [&str; 11] = [
-    "--lib",
-    "--bin",
-    "--bins",
-    "--test",
-    "--tests",
-    "--example",
-    "--examples",
-    "--bench",
-    "--benches",
-    "--all-targets",
-    "--doc",
-];
+/// The variable that names a directory of programs to start further RabbitMQ nodes with, when it is not the machine's own that is tested.
+const PROGRAMS_VARIABLE: &str = "MQGUARD_TEST_RABBITMQ_BIN";
 
 /// Runs the tests; their exit code.
-pub(crate) fn run(extra: &[String]) -> anyhow::Result<u8> {
-    let workspace = Workspace::load()?;
-    let (given, needed): (Vec<&Kind>, Vec<&Kind>) = servers::ALL.into_iter().partition(|kind| is_set(kind.test_variable));
-    for kind in given {
-        eprintln!("xtask: {}: using the one that {} names", kind.name, kind.test_variable);
-    }
-    servers::install(&needed)?;
-
-    let mut variables = BTreeMap::<&str, OsString>::new();
-    if let Some(python) = python::with_pika(&workspace.target_directory)? {
-        variables.insert(python::VARIABLE, python.into());
-    }
-    let base = tempfile::Builder::new().prefix("mqguard-test-").tempdir()?;
-    let mut guarded = Guarded::new()?;
-    guarded.watchdog().directory(base.path())?;
-    for kind in &needed {
-        let begun = Instant::now();
-        let server = guarded.start(kind, base.path())?;
-        let seconds = begun.elapsed().as_secs_f32();
-        eprintln!("xtask: {} runs at {} ({seconds:.1} s)", server.name, server.url);
-    }
-    for (kind, server) in needed.iter().zip(guarded.servers()) {
-        variables.insert(kind.test_variable, server.url.clone().into());
-    }
-    let servers = guarded.servers().to_vec();
-    for (name, _, value) in servers.iter().flat_map(|server| &server.variables) {
-        variables.insert(name, value.into());
-    }
-    variables.insert(DIRECTORY_VARIABLE, base.path().into());
-
-    let mut results = Vec::new();
-    for step in plan(extra) {
-        let mut command = cargo();
-        command.args(&step.arguments).envs(&variables);
-        let begun = Instant::now();
-        let code = run_step(&mut command, &step, &mut guarded)?;
-        results.push((step.name, code, begun.elapsed().as_secs_f32()));
-        if code != 0 && step.is_build {
+pub(crate) fn run(choice: Option<Choice>, extra: &[String]) -> anyhow::Result<u8> {
+    let target_directory = Workspace::load()?.target_directory;
+    let mut tests = Tests::start(&target_directory)?;
+    let turns = tests.turns(choice, !extra.is_empty())?;
+    for turn in &turns {
+        if !tests.take(turn, extra)? {
             break;
         }
     }
-    drop(guarded);
-    for (name, code, seconds) in &results {
-        let verdict = if *code == 0 { "ok".to_owned() } else { format!("FAILED, exit code {code}") };
-        eprintln!("xtask: {name}: {verdict} ({seconds:.1} s)");
+    tests.report()
+}
+
+/// A run of the tests, on one version of RabbitMQ after another. The other servers stay the same.
+struct Tests {
+    target_directory: PathBuf,
+    base: tempfile::TempDir,
+    /// What the tests are told, but for what RabbitMQ it is.
+    variables: BTreeMap<String, OsString>,
+    /// Stopped before `base` is removed: by [`Tests::report`], or as the first of the two.
+    others: Option<Guarded>,
+    results: Vec<(String, u8, f32)>,
+    skipped: Vec<String>,
+}
+
+impl Tests {
+    /// Starts the servers but RabbitMQ.
+    fn start(target_directory: &Path) -> anyhow::Result<Self> {
+        let kinds = || servers::ALL.into_iter().filter(|kind| !std::ptr::eq(*kind, servers::RABBITMQ));
+        let (given, needed): (Vec<&Kind>, Vec<&Kind>) = kinds().partition(|kind| is_set(kind.test_variable));
+        given.iter().for_each(|kind| tell_given(kind));
+        servers::install(&needed)?;
+        let mut variables = BTreeMap::new();
+        if let Some(python) = python::with_pika(target_directory)? {
+            variables.insert(python::VARIABLE.to_owned(), python.into());
+        }
+        let base = tempfile::Builder::new().prefix("mqguard-test-").tempdir()?;
+        variables.insert(DIRECTORY_VARIABLE.to_owned(), base.path().into());
+        let mut guarded = Guarded::new()?;
+        guarded.watchdog().directory(base.path())?;
+        for kind in needed {
+            start(&mut guarded, kind, base.path(), None, &mut variables)?;
+        }
+        Ok(Self {
+            target_directory: target_directory.to_owned(),
+            base,
+            variables,
+            others: Some(guarded),
+            results: Vec::new(),
+            skipped: Vec::new(),
+        })
     }
-    Ok(results.iter().map(|(_, code, _)| *code).find(|code| *code != 0).unwrap_or(0))
+
+    /// Which tests are to run on which RabbitMQ.
+    fn turns(&self, choice: Option<Choice>, has_extra: bool) -> anyhow::Result<Vec<Turn>> {
+        if is_set(servers::RABBITMQ.test_variable) {
+            ensure!(choice.is_none(), "{} names a RabbitMQ: there is no version to choose", servers::RABBITMQ.test_variable);
+            tell_given(servers::RABBITMQ);
+            return Ok(vec![Turn::given()]);
+        }
+        if !matches!(choice, Some(Choice::One(_))) {
+            servers::install(&[servers::RABBITMQ])?;
+        }
+        Ok(turns::turns(choice, has_extra, versions::installed().as_deref()))
+    }
+
+    /// Runs the tests of a turn. False when there is no sense in going on.
+    fn take(&mut self, turn: &Turn, extra: &[String]) -> anyhow::Result<bool> {
+        let mut variables = self.variables.clone();
+        let mut guarded = Guarded::new()?;
+        let mut name = "the RabbitMQ that was named".to_owned();
+        if turn.places != [Place::Given] {
+            let Some(version) = self.obtain(turn)? else { return Ok(true) };
+            name = format!("RabbitMQ {}", version.name);
+            let base = self.base.path().join(&version.name);
+            start(&mut guarded, servers::RABBITMQ, &base, version.programs.as_deref(), &mut variables)?;
+            if let Some(programs) = version.programs {
+                variables.insert(PROGRAMS_VARIABLE.to_owned(), programs.into());
+            }
+        }
+        for step in turn.suite.steps(extra) {
+            let mut command = cargo();
+            command.args(&step.arguments).envs(&variables);
+            let begun = Instant::now();
+            let code = run_step(&mut command, &step, &mut guarded)?;
+            self.results.push((format!("{} on {name}", step.name), code, begun.elapsed().as_secs_f32()));
+            if code != 0 && step.is_build {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The first version that can be had here; what cannot is remembered.
+    fn obtain(&mut self, turn: &Turn) -> anyhow::Result<Option<Version>> {
+        for (n, place) in turn.places.iter().enumerate() {
+            let release = match place {
+                Place::Given => continue,
+                Place::Installed => {
+                    let name = versions::installed().unwrap_or_else(|| "of this machine".to_owned());
+                    return Ok(Some(Version { name, programs: None }));
+                }
+                Place::Release(release) => *release,
+            };
+            match versions::obtain(release, &self.target_directory, self.base.path()) {
+                Ok(version) => {
+                    let rest = turn.places[n + 1..].iter().filter_map(Place::version);
+                    self.skipped.extend(rest.map(|version| format!("RabbitMQ {version}: `--rabbitmq all` runs on it too")));
+                    return Ok(Some(version));
+                }
+                Err(error) => {
+                    signals::check()?;
+                    let reason = format!("RabbitMQ {}: {error:#}", release.version);
+                    eprintln!("xtask: skipped: {reason}");
+                    self.skipped.push(reason);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stops the servers, and says how everything went; the exit code.
+    fn report(mut self) -> anyhow::Result<u8> {
+        self.others = None;
+        for (name, code, seconds) in &self.results {
+            let verdict = if *code == 0 { "ok".to_owned() } else { format!("FAILED, exit code {code}") };
+            eprintln!("xtask: {name}: {verdict} ({seconds:.1} s)");
+        }
+        for reason in &self.skipped {
+            eprintln!("xtask: skipped: {reason}");
+        }
+        if self.results.is_empty() {
+            bail!("there was nothing to run the tests on");
+        }
+        Ok(self.results.iter().map(|(_, code, _)| *code).find(|code| *code != 0).unwrap_or(0))
+    }
+}
+
+impl Drop for Tests {
+    fn drop(&mut self) {
+        self.others = None;
+    }
 }
 
 fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+fn tell_given(kind: &Kind) {
+    eprintln!("xtask: {}: using the one that {} names", kind.name, kind.test_variable);
+}
+
+/// Starts a server, and adds the variables that tell of it.
+fn start(
+    guarded: &mut Guarded,
+    kind: &Kind,
+    base: &Path,
+    programs: Option<&Path>,
+    variables: &mut BTreeMap<String, OsString>,
+) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let server = guarded.start_with(kind, base, programs)?;
+    eprintln!("xtask: {} runs at {} ({:.1} s)", server.name, server.url, begun.elapsed().as_secs_f32());
+    variables.insert(kind.test_variable.to_owned(), server.url.clone().into());
+    variables.extend(server.variables.iter().map(|(name, _, value)| (name.clone(), value.into())));
+    Ok(())
 }
 
 /// Runs one step, which ends with this command whatever happens; its exit code.
@@ -98,117 +208,4 @@ fn run_step(command: &mut Command, step: &Step, guarded: &mut Guarded) -> anyhow
     process::signal_group(group, Signal::KILL);
     guarded.watchdog().gone(group)?;
     Ok(status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
-}
-
-/// One run of cargo.
-#[derive(Debug, PartialEq, Eq)]
-struct Step {
-    name: &'static str,
-    arguments: Vec<String>,
-    /// Nothing after it makes sense if it fails.
-    is_build: bool,
-}
-
-/// The runs of cargo for these extra arguments.
-///
-/// Documentation tests run by themselves: there, "ignored" means an example that is not meant to
-/// run, and `--include-ignored` would run it. The build comes first because it also builds the
-/// examples, which `cargo test --tests` does not, and tests may run them.
-fn plan(extra: &[String]) -> Vec<Step> {
-    let mut halves = extra.splitn(2, |argument| argument == "--");
-    let for_cargo = halves.next().unwrap_or_default();
-    let for_tests = halves.next().unwrap_or_default();
-
-    let mut common = vec!["test".to_owned()];
-    if !for_cargo.iter().any(|a| is_option(a, &["--package"]) || is_short(a, 'p')) {
-        common.push("--workspace".to_owned());
-    }
-    let features = ["--features", "--all-features", "--no-default-features"];
-    if !for_cargo.iter().any(|a| is_option(a, &features) || is_short(a, 'F')) {
-        common.push("--all-features".to_owned());
-    }
-    let step = |name, more: &[&str], include_ignored: bool| {
-        let mut arguments = common.clone();
-        arguments.extend(more.iter().map(ToString::to_string));
-        arguments.extend_from_slice(for_cargo);
-        if include_ignored || !for_tests.is_empty() {
-            arguments.push("--".to_owned());
-        }
-        if include_ignored {
-            arguments.push("--include-ignored".to_owned());
-        }
-        arguments.extend_from_slice(for_tests);
-        Step { name, arguments, is_build: false }
-    };
-    if for_cargo.iter().any(|argument| is_option(argument, &TARGETS)) {
-        let has_doc = for_cargo.iter().any(|argument| argument == "--doc");
-        return vec![step("tests", &["--no-fail-fast"], !has_doc)];
-    }
-    let mut steps =
-        vec![Step { is_build: true, ..step("build", &["--no-run"], false) }, step("tests", &["--no-fail-fast", "--tests"], true)];
-    // A program has no documentation tests, and cargo calls it an error to ask for them.
-    let only_xtask = ["-p xtask", "--package xtask", "--package=xtask", "-pxtask"];
-    if !only_xtask.iter().any(|only| for_cargo.join(" ").starts_with(only)) {
-        steps.push(step("documentation tests", &["--no-fail-fast", "--doc"], false));
-    }
-    steps
-}
-
-fn is_option(argument: &str, names: &[&str]) -> bool {
-    names.contains(&argument.split('=').next().unwrap_or_default())
-}
-
-fn is_short(argument: &str, name: char) -> bool {
-    argument.strip_prefix('-').is_some_and(|rest| rest.starts_with(name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn planned(line: &str) -> Vec<String> {
-        let extra: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
-        plan(&extra).iter().map(|step| step.arguments.join(" ")).collect()
-    }
-
-    #[test]
-    fn without_arguments_everything_runs() {
-        assert_eq!(
-            planned(""),
-            [
-                "test --workspace --all-features --no-run",
-                "test --workspace --all-features --no-fail-fast --tests -- --include-ignored",
-                "test --workspace --all-features --no-fail-fast --doc",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_package_and_features_replace_all_of_them() {
-        assert_eq!(
-            planned("-p mqguard --features=redis name -- --nocapture"),
-            [
-                "test --no-run -p mqguard --features=redis name -- --nocapture",
-                "test --no-fail-fast --tests -p mqguard --features=redis name \
-                 -- --include-ignored --nocapture",
-                "test --no-fail-fast --doc -p mqguard --features=redis name -- --nocapture",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_chosen_target_runs_alone() {
-        assert_eq!(planned("--test retry"), ["test --workspace --all-features --no-fail-fast --test retry -- --include-ignored"]);
-        assert_eq!(planned("--doc"), ["test --workspace --all-features --no-fail-fast --doc"]);
-    }
-
-    #[test]
-    fn a_program_has_no_documentation_tests() {
-        assert_eq!(planned("-p xtask").len(), 2);
-    }
-
-    #[test]
-    fn a_profile_is_not_a_package() {
-        assert!(planned("--profile ci").iter().all(|line| line.contains("--workspace")));
-    }
 }

@@ -5,7 +5,9 @@ use quote::quote;
 
 /// What was written as keys, as paths to those that there are. To stand at the start of a block.
 pub(crate) fn of(keys: &[(&'static str, Ident)], root: &TokenStream) -> TokenStream {
-    let paths = keys.iter().filter(|(_, key)| key != "crate").map(|(level, key)| {
+    // Keywords are no names, and nothing begins with one but `crate`.
+    let is_name = |key: &Ident| syn::parse_str::<Ident>(&key.to_string()).is_ok();
+    let paths = keys.iter().filter(|(_, key)| is_name(key)).map(|(level, key)| {
         let level = Ident::new(level, Span::call_site());
         quote!(#level::#key)
     });

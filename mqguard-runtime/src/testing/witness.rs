@@ -89,6 +89,10 @@ impl Witness {
             self.found.push((Invariant::OneOwner, detail));
             return;
         };
+        // What is put off before it runs, as to run alone, was no run.
+        if matches!(step, Step::Release { next } if *next == turn) && seen.lease_until.is_some() {
+            seen.grants.entry(turn.generation).and_modify(|grants| *grants = grants.saturating_sub(1));
+        }
         seen.lease_until = match step {
             Step::Renew { lease } | Step::Condemn { lease, .. } => Some(now + *lease),
             Step::Complete | Step::Release { .. } | Step::Lettered => None,

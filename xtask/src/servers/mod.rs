@@ -19,6 +19,9 @@ use starting::Starting;
 /// Every kind of server there is.
 pub(crate) const ALL: [&Kind; 4] = [&rabbitmq::KIND, &redis::KIND, &mariadb::KIND, &postgres::KIND];
 
+/// The one of which there are several versions.
+pub(crate) const RABBITMQ: &Kind = &rabbitmq::KIND;
+
 /// Those that the benchmark uses; others would only disturb it.
 pub(crate) const BENCHED: [&Kind; 2] = [&rabbitmq::KIND, &redis::KIND];
 
@@ -109,9 +112,14 @@ impl Guarded {
 
     /// Starts a server that keeps its things in a directory of its own below `base`.
     pub(crate) fn start(&mut self, kind: &Kind, base: &Path) -> anyhow::Result<&Server> {
+        self.start_with(kind, base, None)
+    }
+
+    /// As [`start`](Self::start), with the programs in this directory instead of the machine's own.
+    pub(crate) fn start_with(&mut self, kind: &Kind, base: &Path, programs: Option<&Path>) -> anyhow::Result<&Server> {
         let directory = base.join(kind.name);
-        let server =
-            starting::start(kind, &directory, &mut self.watchdog).with_context(|| format!("cannot start {}", kind.name))?;
+        let server = starting::start(kind, &directory, programs, &mut self.watchdog)
+            .with_context(|| format!("cannot start {}", kind.name))?;
         let place = self.servers.len();
         self.servers.push(server);
         Ok(&self.servers[place])

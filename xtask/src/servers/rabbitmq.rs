@@ -55,12 +55,12 @@ fn start(starting: &mut Starting<'_>) -> anyhow::Result<Started> {
     let [port, distribution, epmd] = ports::pick()?;
     let environment = environment(starting, port, distribution, epmd)?;
     // Our own epmd: RabbitMQ would start one as a daemon that stays when RabbitMQ stops.
-    let mut command = Command::new(EPMD.require()?);
+    let mut command = Command::new(starting.program(&EPMD)?);
     command.args(["-address", "127.0.0.1", "-port", &epmd.to_string()]);
     starting.spawn("epmd", &mut command)?;
     starting.wait(|| probe_epmd(epmd))?;
 
-    let mut command = Command::new(SERVER.require()?);
+    let mut command = Command::new(starting.program(&SERVER)?);
     command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     starting.spawn("rabbitmq-server", &mut command)?;
     starting.wait(|| probe(port))?;
@@ -107,7 +107,7 @@ fn environment(starting: &Starting<'_>, port: u16, distribution: u16, epmd: u16)
 
 /// Writes a `rabbitmqctl` for this node: a program that needs no environment and no shell to call.
 fn write_ctl(starting: &Starting<'_>, environment: &Environment) -> anyhow::Result<PathBuf> {
-    let script = ctl_script(&CTL.require()?, environment)?;
+    let script = ctl_script(&starting.program(&CTL)?, environment)?;
     let file = starting.write("rabbitmqctl", &script)?;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
     Ok(file)

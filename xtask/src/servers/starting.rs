@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 
 use super::{Kind, Server};
+use crate::install::Program;
 use crate::process::{self, Identity};
 use crate::watchdog::{self, Watchdog};
 use crate::{run, signals};
@@ -27,6 +28,7 @@ const TAIL_LINES: usize = 40;
 #[derive(Debug)]
 pub(crate) struct Starting<'a> {
     directory: &'a Path,
+    programs: Option<&'a Path>,
     watchdog: &'a mut Watchdog,
     children: Vec<(String, Child)>,
     processes: Vec<Identity>,
@@ -34,10 +36,10 @@ pub(crate) struct Starting<'a> {
 }
 
 /// Starts a server in this directory, which becomes its own.
-pub(super) fn start(kind: &Kind, directory: &Path, watchdog: &mut Watchdog) -> anyhow::Result<Server> {
+pub(super) fn start(kind: &Kind, directory: &Path, programs: Option<&Path>, watchdog: &mut Watchdog) -> anyhow::Result<Server> {
     let mut attempt = 1;
     loop {
-        match attempt_to_start(kind, directory, watchdog) {
+        match attempt_to_start(kind, directory, programs, watchdog) {
             Err(error) if attempt < ATTEMPTS && lost_a_port(&format!("{error:#}")) => {
                 eprintln!("xtask: {} lost a port to somebody; trying others", kind.name);
                 attempt += 1;
@@ -52,12 +54,12 @@ fn lost_a_port(error: &str) -> bool {
     ["eaddrinuse", "address already in use", "address in use"].iter().any(|e| error.contains(e))
 }
 
-fn attempt_to_start(kind: &Kind, directory: &Path, watchdog: &mut Watchdog) -> anyhow::Result<Server> {
+fn attempt_to_start(kind: &Kind, directory: &Path, programs: Option<&Path>, watchdog: &mut Watchdog) -> anyhow::Result<Server> {
     // What an earlier one of which no record is left has there, running or not.
     watchdog::end(std::iter::empty(), &[directory.to_owned()]);
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     watchdog.directory(directory)?;
-    let mut starting = Starting { directory, watchdog, children: Vec::new(), processes: Vec::new(), complete: false };
+    let mut starting = Starting { directory, programs, watchdog, children: Vec::new(), processes: Vec::new(), complete: false };
     let started = (kind.start)(&mut starting)?;
     starting.complete = true;
     Ok(Server {
@@ -74,6 +76,14 @@ impl Starting<'_> {
     /// Where the server keeps everything.
     pub(super) fn directory(&self) -> &Path {
         self.directory
+    }
+
+    /// Where a program of the server is.
+    pub(super) fn program(&self, program: &Program) -> anyhow::Result<PathBuf> {
+        match self.programs {
+            Some(directory) => Ok(directory.join(program.name)),
+            None => program.require(),
+        }
     }
 
     /// Makes a file in the server's directory.
