@@ -218,7 +218,7 @@ async fn a_message_that_nobody_settles_becomes_a_letter_of_the_brokers_own() {
     for _ in 0..21 {
         let request = ConsumeRequest { queue: QUEUE.into(), tag: "test".into(), prefetch: 1 };
         let mut subscription = rig.broker.consume(request).await.unwrap();
-        subscription.next().await.unwrap();
+        let _unsettled = subscription.next().await.unwrap();
         rig.broker.cut_connections();
     }
     let read = read(&rig, &desk).await;
