@@ -67,6 +67,12 @@ impl Target {
         if url.host_str().is_some_and(|host| !host.is_empty()) || matches!(url.path(), "" | "/") {
             return Err(invalid("it names no socket: expected redis+unix:///path/to/socket, with three slashes"));
         }
+        // The path is shown; what stands before an `@` is meant to be a password.
+        if url.path().contains('@') || url.path().contains("%40") {
+            return Err(invalid(
+                "it has an `@` in the path of its socket: a user and a password go behind it, as `?user=...&pass=...`",
+            ));
+        }
         url.query_pairs().try_for_each(|(name, value)| match &*name {
             "db" => check_database(&value),
             "user" | "pass" => Ok(()),
@@ -163,6 +169,8 @@ mod tests {
             ("redis://:%ff@host", "not valid UTF-8"),
             ("redis+unix://run/redis.sock", "three slashes"),
             ("redis+unix:///run/redis.sock?hunter2=1", "`db`"),
+            ("redis+unix:///u:hunter2@/run/redis.sock", "`?user=...&pass=...`"),
+            ("redis+unix:///u:hunter2%40run/redis.sock", "`?user=...&pass=...`"),
         ] {
             let reason = reason(url);
             assert!(reason.contains(why), "{url}: {reason}");
