@@ -30,6 +30,8 @@ pub(crate) struct Hint {
     advice: &'static str,
     /// The key that is meant; without one the advice is the whole message.
     key: Option<&'static str>,
+    /// What else to know of it.
+    note: &'static str,
 }
 
 /// What a word means at a level. All but `Known` have been reported.
@@ -89,19 +91,24 @@ impl Level {
             sink.error(word.span(), format!("{advice}; remove `{word}`"));
             return Lookup::Unknown;
         };
-        sink.error(word.span(), format!("there is no key `{word}` in {}: write `{advice}`", self.name));
+        sink.error(word.span(), format!("there is no key `{word}` in {}: write `{advice}`{}", self.name, hint.note));
         self.key(key).map_or(Lookup::Unknown, Lookup::Near)
     }
 }
 
 /// What a key is called elsewhere.
 const fn also(words: &'static [&'static str], key: &'static str, advice: &'static str) -> Hint {
-    Hint { words, advice, key: Some(key) }
+    Hint { words, advice, key: Some(key), note: "" }
 }
 
 /// What there is no key for.
 const fn never(words: &'static [&'static str], advice: &'static str) -> Hint {
-    Hint { words, advice, key: None }
+    Hint { words, advice, key: None, note: "" }
+}
+
+/// What counts the first run elsewhere.
+const fn with_the_first_run(words: &'static [&'static str], key: &'static str, advice: &'static str) -> Hint {
+    Hint { words, advice, key: Some(key), note: " for 3 attempts, it counts the retries after the first run" }
 }
 
 macro_rules! keys {
@@ -180,7 +187,8 @@ pub(crate) static RETRY: Level = Level {
         "within": r#"within = "10m""#,
     },
     hints: &[
-        also(&["attempts", "retries", "max_attempts", "max_retries", "times", "count"], "max", "max = 3"),
+        also(&["retries", "max_retries", "times", "count"], "max", "max = 3"),
+        with_the_first_run(&["attempts", "max_attempts"], "max", "max = 2"),
         also(&["multiplier", "backoff", "exponent", "base"], "factor", "factor = 2"),
         also(&["interval", "initial_delay", "min_delay", "wait", "initial"], "delay", r#"delay = "5s""#),
         also(&["max_interval", "cap", "max_wait"], "max_delay", r#"max_delay = "1m""#),

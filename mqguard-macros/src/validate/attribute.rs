@@ -18,7 +18,8 @@ use crate::parse::slot::{Given, Slot};
 const LONGEST_NAME: usize = 255;
 /// Leaves room for `.retry.<delay>`, the names of the hold queues.
 const LONGEST_NAME_WITH_HOLD_QUEUES: usize = 200;
-const DEFAULT_DLQ_PREFIX: &str = "dlq.";
+/// Leaves room for `.quarantine`, and for the hold queues of letters, whose delays are short texts.
+const LONGEST_NAME_OF_A_QUEUE: usize = 230;
 const DEFAULT_PREFETCH: u32 = 32;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 const DEFAULT_DELAY: Duration = Duration::from_secs(5);
@@ -66,8 +67,10 @@ pub(crate) fn consumer(args: &Args, name: &str, attribute: Option<Place>, sink: 
 /// Checks what `#[dead_letter_consumer]` says.
 pub(crate) fn dead_letter_consumer(args: &Args, name: &str, attribute: Option<Place>, sink: &mut Sink) -> Option<Consumer> {
     queue_is_there(args, "dead_letter_consumer", name, attribute, sink);
-    if let Some(queue) = args.queue.get() {
-        name_is_good(queue, "a queue", sink);
+    if let Some(queue) = args.queue.get()
+        && name_is_good(queue, "a queue", sink)
+    {
+        leaves_room(queue, sink);
     }
     reachable(args, sink);
     Some(Consumer {
@@ -130,10 +133,16 @@ fn queue_name(args: &Args, sink: &mut Sink) {
         let limit = LONGEST_NAME_WITH_HOLD_QUEUES;
         let why = "the queues that waiting messages are kept in are named for it, `<queue>.retry.<delay>`";
         sink.error(queue.at, format!("this name has {length} bytes, with `retry` or `idempotent` it may have {limit}: {why}"));
-    } else if !args.dlq.is_given() && length + DEFAULT_DLQ_PREFIX.len() > LONGEST_NAME {
-        let message =
-            "its dead-letter queue `dlq.<queue>` would have a name of more than 255 bytes: name another with `dlq = \"...\"`";
-        sink.error(queue.at, message);
+    } else {
+        leaves_room(queue, sink);
+    }
+}
+
+fn leaves_room(queue: &Given<String>, sink: &mut Sink) {
+    let (length, limit) = (queue.value.len(), LONGEST_NAME_OF_A_QUEUE);
+    if length > limit {
+        let why = "other queues are named for it, as `<queue>.quarantine`";
+        sink.error(queue.at, format!("this name has {length} bytes, it may have {limit}: {why}"));
     }
 }
 
