@@ -168,7 +168,8 @@ async fn a_declaration_that_does_not_match_disturbs_no_other_consumer() {
     let proxy = Proxy::to(&vhost);
     let rig = Rig::at(&proxy.url(&vhost, ""), |guard| guard.consumer::<work>()).await;
     let admin = vhost.broker();
-    declare(&admin, Topology { queues: vec![Queue::new("classic", QueueType::Classic)], ..Topology::default() }).await;
+    let queues = ["classic", "classic.quarantine"].map(|name| Queue::new(name, QueueType::Classic)).into();
+    declare(&admin, Topology { queues, ..Topology::default() }).await;
     rig.publish("work", "slow", &[Step::Take(1_500)]).await;
     rig.until(|log| log.count() == 1).await;
     let broker = RabbitMq::new(&proxy.url(&vhost, "")).unwrap();
@@ -194,7 +195,7 @@ async fn a_declaration_that_does_not_match_disturbs_no_other_consumer() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ and Redis: cargo xtask test"]
 async fn a_missing_right_to_declare_hold_queues_is_told_and_loses_nothing() {
-    const RIGHTS: &str = "^(work|work[.]retry[.]50ms|dlq[.]work|dlx[.]exchange)$";
+    const RIGHTS: &str = "^(work|work[.]retry[.]50ms|work[.]quarantine|dlq[.]work|dlx[.]exchange)$";
     let vhost = Vhost::new();
     let user = vhost.user("clerk", &[RIGHTS, ".*", ".*"]);
     let url = vhost.url_at(&format!("{user}@{}", vhost.address()));
