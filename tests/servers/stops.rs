@@ -119,7 +119,9 @@ async fn a_message_that_twenty_five_shutdowns_interrupt_is_still_there() {
         if begun.is_err() {
             break;
         }
-        assert_eq!(log.seen_of("interrupted"), [What::Other("Returned".into())]);
+        // The first one might have been a death: the delivery after it is replaced by a copy that says so. Those that follow are copies.
+        let returns = if round == 1 { 2 } else { 1 };
+        assert_eq!(log.seen_of("interrupted"), vec![What::Other("Returned".into()); returns]);
     }
     let left = vhost.backlog(&[]);
     assert_eq!(left.values().sum::<u64>(), 1, "{left:?} after {runs} runs");
