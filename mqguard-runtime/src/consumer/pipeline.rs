@@ -49,6 +49,10 @@ pub(crate) struct InFlight {
     pub(crate) kept: Option<Kept>,
     /// A claim that may have been made, when the message runs without one.
     pub(crate) unsure: Option<Hold>,
+    /// Deaths that its record tells of.
+    pub(crate) crashes: u32,
+    /// That it was delivered and not settled before is known, and cannot be kept: its headers have no room for the count.
+    pub(crate) is_uncountable: bool,
     /// Where it runs, once it does.
     pub(crate) place: Option<Place>,
 }
@@ -83,7 +87,7 @@ pub(super) enum NotDone {
 impl Pipeline {
     pub(crate) fn receive(&self, delivery: Delivery) -> Box<InFlight> {
         let progress = self.progress_of(&delivery);
-        Box::new(InFlight { delivery, progress, kept: None, unsure: None, place: None })
+        Box::new(InFlight { delivery, progress, kept: None, unsure: None, crashes: 0, is_uncountable: false, place: None })
     }
 
     /// How far the message had come when it was delivered.
@@ -98,30 +102,19 @@ impl Pipeline {
             flight.place = self.isolation.try_beside();
         }
         if flight.place.is_none() {
-            match Box::pin(self.wait_beside(flight)).await {
-                Some(placed) => flight = placed,
-                None => return,
-            }
+            return Box::pin(self.process_later(flight)).await;
         }
         let (work, identity) = self.prepare(&flight);
         let has_record = self.ledger.is_some() && identity.is_some();
-        if !has_record
-            && !flight.is_alone()
-            && matches!(work, Work::Run(_))
-            && let Some(crashes) = self.uncounted_crashes(&flight)
-        {
-            match Box::pin(self.count_crashes(flight, crashes)).await {
-                Some(uncounted) => flight = uncounted,
-                None => return,
-            }
+        if !has_record && matches!(work, Work::Run(_)) && flight.is_suspicious() {
+            return Box::pin(self.count_crashes(flight)).await;
         }
-        let mut crashes = 0;
         // What is rejected is claimed too, so that a duplicate makes no second letter.
         if let (Some(ledger), Some(identity)) = (&self.ledger, identity) {
             match ledger.claim(identity, flight.progress.turn(), &flight.delivery.message.body).await {
-                Ok(Granted::Claimed { kept, crashes: recorded }) => {
+                Ok(Granted::Claimed { kept, crashes }) => {
                     flight.kept = Some(kept);
-                    crashes = recorded;
+                    flight.crashes = crashes;
                 }
                 Ok(Granted::Unguarded(why)) => {
                     flight.unsure = why.unsure;
@@ -131,25 +124,20 @@ impl Pipeline {
             }
         }
         match work {
-            Work::Run(_) if is_suspect(crashes) && !flight.is_alone() => Box::pin(self.run_alone(flight, crashes)).await,
+            Work::Run(_) if is_suspect(flight.crashes) && !flight.is_alone() => Box::pin(self.run_alone(flight)).await,
             Work::Run(prepared) => self.run(flight, prepared).await,
             Work::Reject(reason, text) => Box::pin(self.die(flight, reason, text)).await,
         }
     }
 
     /// Another message is alone, or waits for that. What would wait on when the guard drains is handed back.
-    async fn wait_beside(&self, mut flight: Box<InFlight>) -> Option<Box<InFlight>> {
-        let place = tokio::select! {
+    async fn process_later(&self, mut flight: Box<InFlight>) {
+        flight.place = tokio::select! {
             biased;
-            () = self.stop.drain.cancelled() => None,
+            () = self.stop.drain.cancelled() => return self.give_back(flight).await,
             place = self.isolation.beside() => Some(place),
         };
-        if place.is_none() {
-            self.give_back(flight).await;
-            return None;
-        }
-        flight.place = place;
-        Some(flight)
+        self.process(flight).await;
     }
 
     /// Reads the message, and tells what identifies it.

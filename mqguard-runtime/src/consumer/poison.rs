@@ -35,12 +35,9 @@ const COPY_BACK: Duration = Duration::from_secs(1);
 impl Pipeline {
     /// A delivery from the queue of those that run alone.
     pub(crate) async fn process_alone(&self, mut flight: Box<InFlight>, mut turn: Turn) {
-        if flight.delivery.redelivered {
-            let crashes = flight.progress.crashes.max(ALONE_FROM).saturating_add(1);
-            match self.count_crashes(flight, crashes).await {
-                Some(uncounted) => flight = uncounted,
-                None => return,
-            }
+        if flight.delivery.redelivered && !flight.is_uncountable {
+            flight.progress.crashes = flight.progress.crashes.max(ALONE_FROM);
+            return self.count_crashes(flight).await;
         }
         let mut patience = FIRST_PATIENCE;
         let place = loop {
@@ -61,22 +58,20 @@ impl Pipeline {
         self.process(flight).await;
     }
 
-    /// What is to be done of a message without a record, before it runs beside others: the deaths that it now counts.
-    pub(super) fn uncounted_crashes(&self, flight: &InFlight) -> Option<u32> {
-        let crashes = flight.progress.crashes.saturating_add(u32::from(flight.delivery.redelivered));
-        (flight.delivery.redelivered || is_suspect(crashes)).then_some(crashes)
-    }
-
-    /// The copy that counts so many deaths takes the place of the delivery, which is given back only when the headers have no room.
+    /// The copy that counts how often the message was delivered and not settled takes the place of the delivery, which goes on only when
+    /// the headers have no room for that.
     ///
     /// A crash between the copy and the ack leaves two copies, as any crash can where nothing tells duplicates.
-    pub(super) async fn count_crashes(&self, flight: Box<InFlight>, crashes: u32) -> Option<Box<InFlight>> {
-        if crashes > MAX_CRASHES {
+    pub(super) async fn count_crashes(&self, mut flight: Box<InFlight>) {
+        let crashes = flight.progress.crashes.saturating_add(u32::from(flight.delivery.redelivered));
+        if crashes > MAX_CRASHES && flight.delivery.redelivered {
             let message = format!("the process died, or lost its connection, {crashes} times while it had the message");
-            self.die(flight, Reason::CrashLoop, crash_loop(message)).await;
-            return None;
+            return self.die(flight, Reason::CrashLoop, crash_loop(message)).await;
         }
-        let Some(message) = self.counting(&flight, crashes) else { return Some(flight) };
+        let Some(message) = self.counting(&flight, crashes) else {
+            flight.is_uncountable = true;
+            return self.process(flight).await;
+        };
         let (never, receipt) = (CancellationToken::new(), &flight.delivery.receipt);
         match self.courier.deliver(destination(crashes), &message, receipt, [&never, &self.stop.force]).await {
             Ok(()) => {
@@ -87,7 +82,6 @@ impl Pipeline {
             }
             Err(GaveUp) => self.give_back(flight).await,
         }
-        None
     }
 
     /// The message as it came, but for the count; `None` when its headers have no room for that.
@@ -107,7 +101,7 @@ impl Pipeline {
 
     /// Has a claimed message run alone after so many deaths, or come again when that takes too long. Until then it claims nothing: it may
     /// be another message that the process dies of next.
-    pub(super) async fn run_alone(&self, mut flight: Box<InFlight>, crashes: u32) {
+    pub(super) async fn run_alone(&self, mut flight: Box<InFlight>) {
         let next = flight.progress.turn();
         match self.record(&mut flight, Step::Release { next }).await {
             Recorded::Yes => flight.kept = None,
@@ -128,7 +122,7 @@ impl Pipeline {
         if flight.place.is_none() {
             return self.hand_back_later(flight, Duration::MAX).await;
         }
-        self.warn_of_poison(&flight, crashes);
+        self.warn_of_poison(&flight, flight.crashes);
         self.process(flight).await;
     }
 
@@ -142,6 +136,12 @@ impl Pipeline {
 }
 
 impl InFlight {
+    /// Whether a process may have died under it, as far as the message and its delivery tell.
+    pub(super) fn is_suspicious(&self) -> bool {
+        let may_have_died = self.delivery.redelivered || is_suspect(self.progress.crashes);
+        may_have_died && !self.is_alone() && !self.is_uncountable
+    }
+
     pub(super) fn is_alone(&self) -> bool {
         matches!(self.place, Some(Place::Alone { .. }))
     }
