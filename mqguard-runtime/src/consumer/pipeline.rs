@@ -75,6 +75,14 @@ enum Work {
     Reject(Reason, ErrorText),
 }
 
+/// Why a delivery does not run at once.
+enum NotAdmitted {
+    /// Another message is alone, or waits for that.
+    Now,
+    /// A process may have died under it, and nothing tells how often.
+    Uncounted,
+}
+
 /// Why a run did not end in success.
 pub(super) enum NotDone {
     Failed(Failure),
@@ -98,17 +106,10 @@ impl Pipeline {
 
     /// The usual way, to success, is this future; every other way is boxed: each message pays for the size of its task.
     pub(crate) async fn process(&self, mut flight: Box<InFlight>) {
-        if flight.place.is_none() {
-            flight.place = self.isolation.try_beside();
-        }
-        if flight.place.is_none() {
-            return Box::pin(self.process_later(flight)).await;
-        }
-        let (work, identity) = self.prepare(&flight);
-        let has_record = self.ledger.is_some() && identity.is_some();
-        if !has_record && matches!(work, Work::Run(_)) && flight.is_suspicious() {
-            return Box::pin(self.count_crashes(flight)).await;
-        }
+        let (work, identity) = match self.admit(&mut flight) {
+            Ok(admitted) => admitted,
+            Err(why) => return Box::pin(self.not_admitted(flight, why)).await,
+        };
         // What is rejected is claimed too, so that a duplicate makes no second letter.
         if let (Some(ledger), Some(identity)) = (&self.ledger, identity) {
             match ledger.claim(identity, flight.progress.turn(), &flight.delivery.message.body).await {
@@ -130,14 +131,31 @@ impl Pipeline {
         }
     }
 
-    /// Another message is alone, or waits for that. What would wait on when the guard drains is handed back.
-    async fn process_later(&self, mut flight: Box<InFlight>) {
-        flight.place = tokio::select! {
-            biased;
-            () = self.stop.drain.cancelled() => return self.give_back(flight).await,
-            place = self.isolation.beside() => Some(place),
-        };
-        self.process(flight).await;
+    /// Gives a delivery its place beside others, and reads it.
+    fn admit(&self, flight: &mut InFlight) -> Result<(Work, Option<Identity>), NotAdmitted> {
+        if flight.place.is_none() {
+            flight.place = Some(self.isolation.try_beside().ok_or(NotAdmitted::Now)?);
+        }
+        let (work, identity) = self.prepare(flight);
+        let has_record = self.ledger.is_some() && identity.is_some();
+        if !has_record && matches!(work, Work::Run(_)) && flight.is_suspicious() {
+            return Err(NotAdmitted::Uncounted);
+        }
+        Ok((work, identity))
+    }
+
+    async fn not_admitted(&self, mut flight: Box<InFlight>, why: NotAdmitted) {
+        match why {
+            NotAdmitted::Now => {
+                flight.place = tokio::select! {
+                    biased;
+                    () = self.stop.drain.cancelled() => return self.give_back(flight).await,
+                    place = self.isolation.beside() => Some(place),
+                };
+                self.process(flight).await;
+            }
+            NotAdmitted::Uncounted => self.count_crashes(flight).await,
+        }
     }
 
     /// Reads the message, and tells what identifies it.
