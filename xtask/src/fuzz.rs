@@ -23,8 +23,8 @@ const INSTRUMENTATION: [&str; 7] = [
 /// libFuzzer is compiled from its sources.
 const COMPILER: Program = Program { name: "c++", places: &[], avoid: &[], package: "g++", variable: "CXX" };
 
-/// Runs `targets`, all when there are none, with so many inputs each.
-pub(crate) fn run(targets: &[String], runs: u64) -> anyhow::Result<u8> {
+/// Runs `targets`, all when there are none, with so many inputs each, made from `seed`.
+pub(crate) fn run(targets: &[String], runs: u64, seed: u32) -> anyhow::Result<u8> {
     let workspace = Workspace::load()?;
     let known = known(&workspace.workspace_root)?;
     if let Some(unknown) = targets.iter().find(|target| !known.contains(target)) {
@@ -34,7 +34,7 @@ pub(crate) fn run(targets: &[String], runs: u64) -> anyhow::Result<u8> {
     install::ensure(&[&COMPILER])?;
     let programs = build(&workspace)?;
     for target in targets {
-        fuzz(&workspace, &programs, target, runs)?;
+        fuzz(&workspace, &programs, target, &[format!("-runs={runs}"), format!("-seed={seed}")])?;
     }
     eprintln!("xtask: no finding: {runs} inputs each for {}", targets.join(", "));
     Ok(0)
@@ -74,7 +74,7 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("`rustc --version --verbose` names no host")?.to_owned())
 }
 
-fn fuzz(workspace: &Workspace, programs: &Path, target: &str, runs: u64) -> anyhow::Result<()> {
+fn fuzz(workspace: &Workspace, programs: &Path, target: &str, how: &[String]) -> anyhow::Result<()> {
     // New inputs stay below the target directory; the corpus in the repository is only read.
     let found = workspace.target_directory.join("fuzz/corpus").join(target);
     let artifacts = workspace.target_directory.join("fuzz/artifacts").join(target);
@@ -84,7 +84,7 @@ fn fuzz(workspace: &Workspace, programs: &Path, target: &str, runs: u64) -> anyh
     eprintln!("xtask: fuzzing {target}");
     let mut command = Command::new(programs.join(target));
     command.arg(&found).arg(workspace.workspace_root.join("fuzz/corpus").join(target));
-    command.args([format!("-runs={runs}"), "-timeout=10".into(), "-print_final_stats=1".into(), "-verbosity=0".into()]);
+    command.args(how).args(["-timeout=10", "-print_final_stats=1", "-verbosity=0"]);
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     let status = command.status().with_context(|| format!("the fuzz target {target}"))?;
     ensure!(

@@ -63,6 +63,9 @@ enum Command {
         /// Inputs for each.
         #[arg(long, default_value_t = 100_000)]
         runs: u64,
+        /// Another number makes other inputs.
+        #[arg(long, default_value_t = 1)]
+        seed: u32,
     },
     /// Check formatting, lints, documentation, each feature alone and missing, and the dependencies.
     Lint,
@@ -99,7 +102,7 @@ fn execute(command: &Command) -> anyhow::Result<u8> {
     match command {
         Command::Test { rabbitmq, extra } => test::run(*rabbitmq, extra),
         Command::Bench => bench::run(),
-        Command::Fuzz { targets, runs } => fuzz::run(targets, *runs),
+        Command::Fuzz { targets, runs, seed } => fuzz::run(targets, *runs, *seed),
         Command::Rebuild => rebuild::run(),
         Command::Lint => lint::run(),
         Command::Services(command) => services::run(command),
