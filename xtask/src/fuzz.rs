@@ -83,7 +83,11 @@ fn fuzz(workspace: &Workspace, programs: &Path, target: &str, how: &[String]) ->
     }
     eprintln!("xtask: fuzzing {target}");
     let mut command = Command::new(programs.join(target));
-    command.arg(&found).arg(workspace.workspace_root.join("fuzz/corpus").join(target));
+    command.arg(&found);
+    let kept = workspace.workspace_root.join("fuzz/corpus").join(target);
+    if kept.is_dir() {
+        command.arg(kept);
+    }
     command.args(how).args(["-timeout=10", "-print_final_stats=1", "-verbosity=0"]);
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     let status = command.status().with_context(|| format!("the fuzz target {target}"))?;
