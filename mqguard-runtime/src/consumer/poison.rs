@@ -35,7 +35,7 @@ const COPY_BACK: Duration = Duration::from_secs(1);
 impl Pipeline {
     /// A delivery from the queue of those that run alone.
     pub(crate) async fn process_alone(&self, mut flight: Box<InFlight>, mut turn: Turn) {
-        if flight.delivery.redelivered && !flight.is_uncountable {
+        if flight.delivery.redelivered {
             flight.progress.crashes = flight.progress.crashes.max(ALONE_FROM);
             return self.count_crashes(flight).await;
         }
