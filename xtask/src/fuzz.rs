@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 
 use crate::install::{self, Program};
-use crate::workspace::Workspace;
+use crate::run::foreground;
+use crate::workspace::{Workspace, cargo};
 
 /// The instrumentation that libFuzzer works by, as cargo-fuzz asks for it without a sanitizer: safe code needs none.
 /// Source: <https://clang.llvm.org/docs/SanitizerCoverage.html>.
@@ -34,7 +35,7 @@ pub(crate) fn run(targets: &[String], runs: u64, seed: u32) -> anyhow::Result<u8
     install::ensure(&[&COMPILER])?;
     let programs = build(&workspace)?;
     for target in targets {
-        fuzz(&workspace, &programs, target, &[format!("-runs={runs}"), format!("-seed={seed}")])?;
+        fuzz_one(&workspace, &programs, target, &[format!("-runs={runs}"), format!("-seed={seed}")])?;
     }
     eprintln!("xtask: no finding: {runs} inputs each for {}", targets.join(", "));
     Ok(0)
@@ -55,15 +56,15 @@ fn known(root: &Path) -> anyhow::Result<Vec<String>> {
 fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let directory = workspace.target_directory.join("fuzz");
     let host = host()?;
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command
         .args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host])
         .arg("--target-dir")
         .arg(&directory);
     // With `--target`, what only the build runs is not instrumented.
     command.env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\x1f")).current_dir(&workspace.workspace_root);
-    let status = command.status().context("cargo")?;
-    ensure!(status.success(), "the fuzz targets do not build");
+    eprintln!("xtask: building the fuzz targets");
+    ensure!(foreground(&mut command)?.success(), "the fuzz targets do not build");
     Ok(directory.join(host).join("release"))
 }
 
@@ -74,7 +75,7 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("`rustc --version --verbose` names no host")?.to_owned())
 }
 
-fn fuzz(workspace: &Workspace, programs: &Path, target: &str, how: &[String]) -> anyhow::Result<()> {
+fn fuzz_one(workspace: &Workspace, programs: &Path, target: &str, how: &[String]) -> anyhow::Result<()> {
     // New inputs stay below the target directory; the corpus in the repository is only read.
     let found = workspace.target_directory.join("fuzz/corpus").join(target);
     let artifacts = workspace.target_directory.join("fuzz/artifacts").join(target);
@@ -90,9 +91,8 @@ fn fuzz(workspace: &Workspace, programs: &Path, target: &str, how: &[String]) ->
     }
     command.args(how).args(["-timeout=10", "-print_final_stats=1", "-verbosity=0"]);
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    let status = command.status().with_context(|| format!("the fuzz target {target}"))?;
     ensure!(
-        status.success(),
+        foreground(&mut command)?.success(),
         "{target}: a finding. The input is in {}; once it is mended, keep it in fuzz/corpus/{target}",
         artifacts.display()
     );

@@ -3,12 +3,12 @@
 mod sources;
 
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::workspace::Workspace;
+use crate::run::foreground;
+use crate::workspace::{Workspace, cargo};
 
 /// Which of the handlers is changed.
 const TOUCHED: usize = 50;
@@ -42,9 +42,9 @@ pub(crate) fn run() -> anyhow::Result<u8> {
 
 fn build(directory: &Path, name: &str) -> anyhow::Result<Duration> {
     let began = Instant::now();
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["build", "--quiet", "-p", name]).current_dir(directory).env_remove("CARGO_TARGET_DIR");
-    ensure!(command.status().context("cargo")?.success(), "it does not build");
+    ensure!(foreground(&mut command)?.success(), "it does not build");
     Ok(began.elapsed())
 }
 
