@@ -176,7 +176,9 @@ impl Consumer {
     }
 
     pub async fn cancel(&mut self) {
-        within(self.0.cancel()).await.unwrap();
+        for left in within(self.0.cancel()).await.unwrap() {
+            left.receipt.settle(Settlement::Return);
+        }
     }
 
     pub async fn close(self) {

@@ -77,12 +77,12 @@ pub trait Subscription: Send {
         std::future::pending().await
     }
 
-    /// Ends the intake: nothing new comes, what was received but not yet taken by [`next`](Self::next) is handed back. Deliveries
-    /// that are out can still be settled.
+    /// Ends the intake: nothing new comes. Gives what was received and not yet taken by [`next`](Self::next), for the caller to settle.
+    /// Deliveries that are out can still be settled.
     ///
     /// # Errors
     /// When the connection is gone; then everything is handed back anyway.
-    async fn cancel(&mut self) -> Result<(), BrokerError>;
+    async fn cancel(&mut self) -> Result<Vec<Delivery>, BrokerError>;
 
     /// Waits until the broker has all settlements made so far, then ends the subscription. What is unsettled is handed back.
     ///

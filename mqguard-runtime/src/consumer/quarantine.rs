@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+use super::isolation::Turn;
+use super::pipeline::Pipeline;
 use super::worker::Worker;
-use crate::broker::BrokerError;
+use crate::broker::{BrokerError, ConsumeRequest};
 
 /// How often it is looked for messages that other processes left there.
 const LOOK: Duration = Duration::from_secs(30);
 /// In which the broker delivers what is there.
 const DELIVERED: Duration = Duration::from_secs(1);
+/// The same, when this process is about to end.
+const ON_ITS_WAY: Duration = Duration::from_millis(250);
 
 impl Worker {
     /// Takes one message at a time, and only when it is its turn to run alone: what was in hand besides, as by a subscription that stays,
@@ -33,26 +37,33 @@ impl Worker {
         }
     }
 
-    /// Whether there was one.
+    /// Whether there was one. In a task of its own, so that a drain sees it through: what is dropped half way would seem to have been run.
     async fn take_one_quarantined(&self, running: &TaskTracker) -> Result<bool, BrokerError> {
-        let pipeline = Arc::clone(&self.pipeline);
-        let turn = pipeline.isolation.turn().await;
-        let mut subscription = self.subscribe_to(pipeline.spec.quarantine().name, 1).await?;
-        let Ok(delivery) = tokio::time::timeout(DELIVERED, subscription.next()).await else {
-            subscription.close().await?;
-            return Ok(false);
-        };
-        let flight = pipeline.receive(delivery?);
-        // Or the next one comes with the acknowledgement, and goes back as one that was not settled.
-        subscription.cancel().await?;
-        // In a task of its own: a drain waits for it.
-        let taken = running.spawn(Box::pin(async move {
-            pipeline.process_alone(flight, turn).await;
-            subscription.close().await
-        }));
-        match taken.await {
-            Ok(closed) => closed.map(|()| true),
-            Err(error) => Err(BrokerError::Unavailable(format!("the task that ran one message alone ended: {error}"))),
-        }
+        let turn = self.pipeline.isolation.turn().await;
+        let request = self.request(self.pipeline.spec.quarantine().name, 1);
+        let taken = running.spawn(Box::pin(take_one(Arc::clone(&self.pipeline), turn, request)));
+        taken
+            .await
+            .unwrap_or_else(|error| Err(BrokerError::Unavailable(format!("the task that ran one message alone ended: {error}"))))
     }
+}
+
+async fn take_one(pipeline: Arc<Pipeline>, turn: Turn, request: ConsumeRequest) -> Result<bool, BrokerError> {
+    let mut subscription = pipeline.broker.consume(request).await?;
+    let taken = tokio::select! {
+        taken = tokio::time::timeout(DELIVERED, subscription.next()) => taken.ok().transpose()?,
+        // A quorum queue counts what is on its way when the intake ends as delivered, and nobody has seen it.
+        () = async { pipeline.stop.drain.cancelled().await; tokio::time::sleep(ON_ITS_WAY).await } => None,
+    };
+    // Or the next one comes with the acknowledgement, and goes back as one that was not settled.
+    let late = subscription.cancel().await?;
+    let mut deliveries = taken.into_iter().chain(late);
+    let delivery = deliveries.next();
+    debug_assert!(deliveries.next().is_none(), "one was asked for");
+    let was_there = delivery.is_some();
+    if let Some(delivery) = delivery {
+        pipeline.process_alone(pipeline.receive(delivery), turn).await;
+    }
+    subscription.close().await?;
+    Ok(was_there)
 }

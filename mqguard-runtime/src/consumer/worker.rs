@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::error::ConsumerError;
 use super::pipeline::Pipeline;
 use crate::backoff::Pause;
-use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Subscription};
+use crate::broker::{BrokerError, ConsumeRequest, DeclareMode, Delivery, Settlement, Subscription};
 use crate::health::Status;
 
 /// Keeps one consumer consuming: declares, subscribes, takes deliveries, and does so again when the connection or the store comes back.
@@ -31,6 +31,9 @@ enum End {
 
 /// A subscription that lasted as long as this works; one that ends sooner is not begun again at once.
 const STEADY: Duration = Duration::from_secs(10);
+
+/// How long a drain waits for a subscription that is being made.
+const SUBSCRIBED: Duration = Duration::from_secs(1);
 
 /// After the force signal, handlers are dropped and hand back; this long is waited for that.
 const FORCED: Duration = Duration::from_secs(3);
@@ -65,9 +68,16 @@ impl Worker {
         let (mut connecting, mut subscribing) = (Pause::broker(), Pause::reconnect());
         let mut has_consumed = false;
         while !drain.is_cancelled() {
-            let subscription = tokio::select! {
-                subscription = self.subscribe(has_consumed) => subscription,
+            let ready = tokio::select! {
+                ready = self.prepare(has_consumed) => ready,
                 () = drain.cancelled() => break,
+            };
+            let subscription = match ready {
+                Ok(()) => {
+                    let Some(subscription) = self.subscribe().await else { break };
+                    subscription
+                }
+                Err(error) => Err(error),
             };
             let pause = match subscription {
                 Ok(subscription) => {
@@ -94,16 +104,23 @@ impl Worker {
         Ok(())
     }
 
-    async fn subscribe(&self, has_consumed: bool) -> Result<Box<dyn Subscription>, ConsumerError> {
+    async fn prepare(&self, has_consumed: bool) -> Result<(), ConsumerError> {
         self.wait_for_store(has_consumed).await?;
-        let spec = self.pipeline.spec;
-        self.pipeline.broker.declare(&spec.topology(), self.mode).await?;
-        Ok(self.subscribe_to(spec.queue.to_owned(), spec.prefetch).await?)
+        Ok(self.pipeline.broker.declare(&self.pipeline.spec.topology(), self.mode).await?)
     }
 
-    pub(super) async fn subscribe_to(&self, queue: String, prefetch: u16) -> Result<Box<dyn Subscription>, BrokerError> {
-        let request = ConsumeRequest { queue, tag: self.pipeline.spec.name.to_owned(), prefetch };
-        self.pipeline.broker.consume(request).await
+    /// `None` when the drain signal comes and this takes long. Otherwise it is seen through: what is delivered meanwhile and not settled
+    /// would seem to have been run.
+    async fn subscribe(&self) -> Option<Result<Box<dyn Subscription>, ConsumerError>> {
+        let spec = self.pipeline.spec;
+        tokio::select! {
+            subscription = self.pipeline.broker.consume(self.request(spec.queue.to_owned(), spec.prefetch)) => Some(subscription.map_err(ConsumerError::from)),
+            () = async { self.pipeline.stop.drain.cancelled().await; tokio::time::sleep(SUBSCRIBED).await } => None,
+        }
+    }
+
+    pub(super) fn request(&self, queue: String, prefetch: u16) -> ConsumeRequest {
+        ConsumeRequest { queue, tag: self.pipeline.spec.name.to_owned(), prefetch }
     }
 
     async fn wait_for_store(&self, has_consumed: bool) -> Result<(), ConsumerError> {
@@ -199,13 +216,31 @@ impl Worker {
                 if let End::StoreDown(reason) = end {
                     self.set_status(Status::Paused { reason });
                 }
-                if let Err(error) = subscription.cancel().await {
-                    tracing::debug!(queue = self.pipeline.spec.queue, "the subscription ended before it was cancelled: {error}");
+                match subscription.cancel().await {
+                    Ok(left) => self.hand_back(left, &running),
+                    Err(error) => {
+                        tracing::debug!(
+                            queue = self.pipeline.spec.queue,
+                            "the subscription ended before it was cancelled: {error}"
+                        );
+                    }
                 }
                 Some(subscription)
             }
         };
         self.retired.spawn(see_off(Arc::clone(&self.pipeline), running, last));
+    }
+
+    /// What was received and did not begin. Each may need a copy.
+    fn hand_back(&self, left: Vec<Delivery>, running: &TaskTracker) {
+        for flight in left.into_iter().map(|delivery| self.pipeline.receive(delivery)) {
+            if flight.progress.crashes > 0 {
+                let pipeline = Arc::clone(&self.pipeline);
+                running.spawn(Box::pin(async move { pipeline.give_back(flight).await }));
+            } else {
+                flight.delivery.receipt.settle(Settlement::Return);
+            }
+        }
     }
 
     async fn take_deliveries(&self, subscription: &mut Box<dyn Subscription>, running: &TaskTracker) -> End {

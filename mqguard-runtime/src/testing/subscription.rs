@@ -15,6 +15,15 @@ pub(super) struct ProcessSubscription {
     pub(super) broker: ProcessBroker,
 }
 
+impl ProcessSubscription {
+    /// A delivery whose settlement is a step of the process.
+    fn wrap(&self, id: String, delivery: Delivery) -> Option<Delivery> {
+        let (tag, channel) = delivery.receipt.into_parts()?;
+        let settling = Settling { channel, queue: self.queue.clone(), id, broker: self.broker.clone() };
+        Some(Delivery { receipt: Receipt::new(tag, Arc::new(settling)), ..delivery })
+    }
+}
+
 #[async_trait]
 impl Subscription for ProcessSubscription {
     async fn next(&mut self) -> Result<Delivery, BrokerError> {
@@ -27,9 +36,7 @@ impl Subscription for ProcessSubscription {
         let id = id_of(&delivery.message).to_owned();
         let again = if delivery.redelivered { ", again" } else { "" };
         world.note(process, format!("delivery from {} of {id}{again}", self.queue));
-        let Some((tag, channel)) = delivery.receipt.into_parts() else { return Err(dead()) };
-        let settling = Settling { channel, queue: self.queue.clone(), id, broker: self.broker.clone() };
-        Ok(Delivery { receipt: Receipt::new(tag, Arc::new(settling)), ..delivery })
+        self.wrap(id, delivery).ok_or_else(dead)
     }
 
     async fn ended(&mut self) -> BrokerError {
@@ -40,8 +47,12 @@ impl Subscription for ProcessSubscription {
         }
     }
 
-    async fn cancel(&mut self) -> Result<(), BrokerError> {
-        if self.broker.process.is_dead() { Err(dead()) } else { self.inner.cancel().await }
+    async fn cancel(&mut self) -> Result<Vec<Delivery>, BrokerError> {
+        if self.broker.process.is_dead() {
+            return Err(dead());
+        }
+        let left = self.inner.cancel().await?;
+        Ok(left.into_iter().filter_map(|delivery| self.wrap(id_of(&delivery.message).to_owned(), delivery)).collect())
     }
 
     async fn close(self: Box<Self>) -> Result<(), BrokerError> {

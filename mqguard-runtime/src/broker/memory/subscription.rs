@@ -56,9 +56,9 @@ impl Subscription for MemorySubscription {
         ended()
     }
 
-    async fn cancel(&mut self) -> Result<(), BrokerError> {
+    async fn cancel(&mut self) -> Result<Vec<Delivery>, BrokerError> {
         self.0.shared.lock().stop_intake(self.0.id);
-        Ok(())
+        Ok(Vec::new())
     }
 
     async fn close(self: Box<Self>) -> Result<(), BrokerError> {

@@ -144,11 +144,13 @@ impl Worker {
                     Command::Close(consumer, done) => closing = Some((consumer, done)),
                 }
             }
-            self.send(&handed_back, ledger.take()).await;
+            // Before the acks, each of which would have one more delivery set out. A quorum queue takes those back that are on their way
+            // when it is told, and counts them as delivered again.
             if let Some((tag, done)) = cancel {
                 // Whoever asked may have stopped waiting.
                 drop(done.send(self.cancel(tag).await));
             }
+            self.send(&handed_back, ledger.take()).await;
         }
         // From here on a settlement is told at once that it comes too late.
         commands.close();

@@ -138,30 +138,30 @@ impl Subscription for RabbitMqSubscription {
         }
     }
 
-    async fn cancel(&mut self) -> Result<(), BrokerError> {
-        let Some(consumer) = &mut self.consumer else {
-            return Ok(());
+    async fn cancel(&mut self) -> Result<Vec<Delivery>, BrokerError> {
+        let Some(consumer) = &self.consumer else {
+            return Ok(Vec::new());
         };
         if matches!(self.state, State::Open) {
             self.state = State::Ended(BrokerError::Unavailable("the subscription was cancelled".into()));
         }
         let tag = consumer.tag();
         self.acker.cancel(tag).await?;
-        // Handed back only now: before the cancellation they would come again at once.
-        self.ahead.clear();
+        let mut left: Vec<_> = self.ahead.drain(..).collect();
         // All is there already: after its answer to the cancellation the broker delivers nothing more.
-        while let Some(Some(Ok(delivery))) = consumer.next().now_or_never() {
-            self.acker.settle(delivery.delivery_tag, Settlement::Return);
+        while let Some(Some(Some(Ok(delivery)))) = self.consumer.as_mut().map(|consumer| consumer.next().now_or_never()) {
+            left.push(self.receive(delivery));
         }
-        Ok(())
+        Ok(left)
     }
 
     async fn close(mut self: Box<Self>) -> Result<(), BrokerError> {
         let cancelled = match self.state {
-            State::Open => self.cancel().await,
+            State::Open => {
+                self.cancel().await.map(|left| left.into_iter().for_each(|delivery| delivery.receipt.settle(Settlement::Return)))
+            }
             _ => Ok(()),
         };
-        self.ahead.clear();
         let Some(consumer) = self.consumer.take() else {
             return Ok(());
         };
