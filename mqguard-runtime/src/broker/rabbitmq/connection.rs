@@ -183,6 +183,7 @@ pub(super) struct LinkState {
     changes: watch::Sender<u64>,
     /// The broker's reason for not reading what we publish, when it has one.
     blocked: watch::Sender<Option<String>>,
+    node: String,
     /// Why the connection was lost.
     lost: Mutex<Option<String>>,
     closing: AtomicBool,
@@ -196,11 +197,12 @@ impl Link {
             status: connection.status().clone(),
             changes: watch::Sender::new(0),
             blocked: watch::Sender::new(None),
+            node,
             lost: Mutex::new(None),
             closing: AtomicBool::new(false),
             socket,
         });
-        tokio::spawn(watch_events(connection.events_listener(), Arc::clone(&state), role, node));
+        tokio::spawn(watch_events(connection.events_listener(), Arc::clone(&state), role));
         Arc::new(Self { connection, frame_max, worn: AtomicBool::new(false), state })
     }
 
@@ -272,8 +274,14 @@ impl LinkState {
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match (errors::reply(error), lost) {
             (None, Some(lost)) => lost,
+            // Whoever uses the connection may see its end before it is noted.
+            (None, None) if !self.is_open() => self.lost_over(&errors::reason(error)),
             _ => errors::reason(error),
         }
+    }
+
+    fn lost_over(&self, reason: &str) -> String {
+        format!("the connection to {} was lost: {reason}", self.node)
     }
 
     /// Why the broker does not read what is published on this connection, when it does not.
@@ -297,8 +305,9 @@ impl LinkState {
 }
 
 /// Follows what happens to a connection, and logs each change of its state once.
-async fn watch_events(events: impl StreamExt<Item = Event>, state: Arc<LinkState>, role: Role, node: String) {
+async fn watch_events(events: impl StreamExt<Item = Event>, state: Arc<LinkState>, role: Role) {
     tokio::pin!(events);
+    let node = &state.node;
     let mut lost = None;
     while let Some(event) = events.next().await {
         match event {
@@ -325,7 +334,7 @@ async fn watch_events(events: impl StreamExt<Item = Event>, state: Arc<LinkState
     if !state.closing.load(Ordering::Acquire) {
         tracing::warn!(%node, connection = %role, %reason, "lost the connection to RabbitMQ");
     }
-    *state.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("the connection to {node} was lost: {reason}"));
+    *state.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(state.lost_over(&reason));
     state.socket.shut();
     state.changed();
 }

@@ -51,11 +51,11 @@ impl Dialect for Postgres {
 
     async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnection> {
         let mut connection = options.connect().await?;
+        set_statement_timeout(&mut connection).await?;
         Self::prepare(&mut connection).await?;
         // What the server or the role has set for every session may be otherwise. Rows are found by their keys one after the other, so
         // that whoever changes many locks them in the order of their keys.
-        let settings = "SET default_transaction_deferrable = off;
-            SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET jit = off;
+        let settings = "SET default_transaction_deferrable = off; SET lock_timeout = '1s'; SET jit = off;
             SET enable_nestloop = on; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_indexscan = on;
             SET enable_bitmapscan = off; SET enable_seqscan = off";
         connection.execute(settings).await?;
@@ -224,6 +224,19 @@ impl Dialect for Postgres {
         }
         sqlx::query_scalar("SELECT coalesce(max(version), 0)::bigint FROM mq_schema").fetch_one(connection).await
     }
+}
+
+/// A role may allow its sessions so little time that on a busy host this very statement is cancelled: then it is tried again.
+async fn set_statement_timeout(connection: &mut PgConnection) -> sqlx::Result<()> {
+    const TRIES: usize = 20;
+    const CANCELLED: &str = "57014";
+    for _ in 1..TRIES {
+        match connection.execute("SET statement_timeout = '5s'").await {
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(CANCELLED) => {}
+            other => return other.map(drop),
+        }
+    }
+    connection.execute("SET statement_timeout = '5s'").await.map(drop)
 }
 
 /// What [`bind`] binds, as rows.
