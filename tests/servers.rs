@@ -7,6 +7,9 @@
 
 #[path = "servers/alone.rs"]
 mod alone;
+#[cfg(all(feature = "tls", feature = "mysql", feature = "postgres"))]
+#[path = "servers/authority.rs"]
+mod authority;
 #[path = "servers/broken.rs"]
 mod broken;
 #[path = "servers/client.rs"]
@@ -30,6 +33,9 @@ mod hold;
 mod input;
 #[path = "servers/lateness.rs"]
 mod lateness;
+#[cfg(all(feature = "tls", feature = "mysql", feature = "postgres"))]
+#[path = "servers/mariadb.rs"]
+mod mariadb;
 #[path = "servers/node.rs"]
 mod node;
 #[cfg(all(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -62,3 +68,6 @@ mod start;
 mod stops;
 #[path = "servers/support.rs"]
 mod support;
+#[cfg(all(feature = "tls", feature = "mysql", feature = "postgres"))]
+#[path = "servers/tls.rs"]
+mod tls;

@@ -17,6 +17,8 @@ mod retry;
 mod stop;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(any(feature = "rabbitmq", feature = "redis", feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod tls;
 mod wire;
 
 pub use broker::{BrokerError, DeclareMode, HeaderValue, Headers, MemoryBroker, Message, Properties, PublishError, QueueType};

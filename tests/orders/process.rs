@@ -79,11 +79,21 @@ impl Orders {
 
     /// With this as `RUST_LOG`; empty for the example's own choice.
     pub(crate) fn logging(filter: &str, arguments: &[&str]) -> Self {
-        let mut command = Command::new(binary());
-        command.args(arguments).env_remove("RUST_LOG").env("NO_COLOR", "1");
+        let mut command = command(arguments);
         if !filter.is_empty() {
             command.env("RUST_LOG", filter);
         }
+        Self::spawn(command)
+    }
+
+    /// With the certificates in this file for the only ones that it trusts.
+    pub(crate) fn trusting(authorities: &Path, arguments: &[&str]) -> Self {
+        let mut command = command(arguments);
+        command.env("SSL_CERT_FILE", authorities);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("orders starts");
         let log = Arc::new(Mutex::new(String::new()));
@@ -195,6 +205,12 @@ fn read_all(stream: impl Read, shared: &Mutex<String>) -> String {
         all.push_str(&line);
     }
     all
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.args(arguments).env_remove("RUST_LOG").env("NO_COLOR", "1");
+    command
 }
 
 /// Beside the test programs: `target/debug/examples/orders`.

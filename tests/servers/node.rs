@@ -137,7 +137,7 @@ impl Drop for Node {
 }
 
 /// Where nodes have their directories. There, they are removed, and what runs in them ended, even when this process is killed.
-fn base() -> PathBuf {
+pub(crate) fn base() -> PathBuf {
     std::env::var_os("MQGUARD_TEST_SERVERS_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
 }
 

@@ -3,6 +3,7 @@
 use lapin::ErrorKind;
 
 use crate::broker::contract::{BrokerError, Mismatch};
+use crate::tls;
 
 /// The reply codes of AMQP that are told apart here.
 pub(super) mod code {
@@ -41,6 +42,13 @@ pub(super) fn reason(error: &lapin::Error) -> String {
 
 /// Why no connection came about.
 pub(super) fn connecting(error: &lapin::Error) -> BrokerError {
+    let refusal = match error.kind() {
+        ErrorKind::IOError(error) => tls::refusal(&**error),
+        _ => None,
+    };
+    if let Some(refusal) = refusal {
+        return BrokerError::Refused(refusal);
+    }
     match reply(error) {
         // A virtual host that is down, or has its share of connections, lets us in later.
         Some((_, text)) if text.contains("is down") || text.contains("limit") => BrokerError::Unavailable(reason(error)),
@@ -49,8 +57,10 @@ pub(super) fn connecting(error: &lapin::Error) -> BrokerError {
             ErrorKind::ParsingError(_) | ErrorKind::InvalidProtocolVersion(_) => {
                 "what answers is no AMQP 0-9-1: is it another port that is meant, or one with TLS (`amqps://`)?".into()
             }
-            ErrorKind::IOError(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                format!("no TLS connection came about: {error}")
+            ErrorKind::IOError(error)
+                if matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::UnexpectedEof) =>
+            {
+                format!("{error}: the server ended the connection at once, as one does whose port is for TLS (`amqps://`)")
             }
             _ => reason(error),
         }),

@@ -14,6 +14,7 @@ use super::entry::Entry;
 use super::error::{is_read_only, of_server};
 use super::script::{Call, Request};
 use super::target::Target;
+use crate::tls;
 
 /// How long opening a connection may take, the login included.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -168,7 +169,10 @@ async fn answers(connection: &mut MultiplexedConnection, commands: &Pipeline) ->
 }
 
 async fn connect(target: &Target) -> Result<MultiplexedConnection, StoreError> {
-    let unreachable = |error: RedisError| StoreError::Unavailable(format!("cannot connect to redis at {target}: {error}"));
+    let unreachable = |error: RedisError| match tls::refusal(&error) {
+        Some(refusal) => StoreError::Refused(format!("redis at {target}: {refusal}")),
+        None => StoreError::Unavailable(format!("cannot connect to redis at {target}: {error}")),
+    };
     #[cfg(feature = "tls")]
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Without one the TLS library panics when it is compiled with several, or with none, of them.

@@ -4,12 +4,14 @@ use sqlx::error::DatabaseError;
 
 use super::super::contract::StoreError;
 use super::dialect::{Dialect, Fault};
+use crate::tls;
 
 /// Whatever is not told by the server is a session that is lost.
 pub(super) fn fault<D: Dialect>(error: &sqlx::Error) -> Fault {
     match error {
         sqlx::Error::Database(error) => D::fault(&**error),
         sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => Fault::Refused,
+        error if tls::refusal(error).is_some() => Fault::Refused,
         sqlx::Error::Encode(_)
         | sqlx::Error::Decode(_)
         | sqlx::Error::ColumnDecode { .. }
@@ -23,7 +25,10 @@ pub(super) fn fault<D: Dialect>(error: &sqlx::Error) -> Fault {
 
 /// For who asked about no row in particular.
 pub(super) fn of<D: Dialect>(error: &sqlx::Error, place: &str) -> StoreError {
-    let text = format!("{} at {place}: {error}", D::NAME);
+    let text = match tls::refusal(error) {
+        Some(refusal) => format!("{} at {place}: {refusal}", D::NAME),
+        None => format!("{} at {place}: {error}", D::NAME),
+    };
     match fault::<D>(error) {
         Fault::Refused => StoreError::Refused(text),
         Fault::Again | Fault::Locked | Fault::Unavailable | Fault::Lost | Fault::Row => StoreError::Unavailable(text),
