@@ -18,6 +18,7 @@ mod versions;
 mod watchdog;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +47,9 @@ enum Command {
         /// tests run on the machine's own and, if no further arguments choose among them, the quick ones that need RabbitMQ on one more.
         #[arg(long, value_name = "VERSION")]
         rabbitmq: Option<versions::Choice>,
+        /// Write into this page which of the faults that it lists are met on which RabbitMQ.
+        #[arg(long, value_name = "FILE", conflicts_with = "extra")]
+        report: Option<PathBuf>,
         /// More arguments for `cargo test`; after another `--`, for the test programs.
         #[arg(last = true)]
         extra: Vec<String>,
@@ -100,7 +104,7 @@ fn main() -> ExitCode {
 fn execute(command: &Command) -> anyhow::Result<u8> {
     signals::install()?;
     match command {
-        Command::Test { rabbitmq, extra } => test::run(*rabbitmq, extra),
+        Command::Test { rabbitmq, report, extra } => test::run(*rabbitmq, report.as_deref(), extra),
         Command::Bench => bench::run(),
         Command::Fuzz { targets, runs, seed } => fuzz::run(targets, *runs, *seed),
         Command::Rebuild => rebuild::run(),
@@ -126,7 +130,7 @@ mod tests {
     #[test]
     fn everything_after_the_dashes_goes_to_cargo_test() -> Result<(), clap::Error> {
         let line = ["xtask", "test", "--", "-p", "mqguard", "--", "--nocapture"];
-        let Command::Test { extra, rabbitmq: None } = Arguments::try_parse_from(line)?.command else {
+        let Command::Test { extra, rabbitmq: None, report: None } = Arguments::try_parse_from(line)?.command else {
             return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
         };
         assert_eq!(extra, ["-p", "mqguard", "--", "--nocapture"]);

@@ -1,12 +1,15 @@
 //! `cargo xtask test`: every test, with the servers it needs.
 
 mod plan;
+mod report;
 mod turns;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use anyhow::{bail, ensure};
@@ -18,6 +21,7 @@ use crate::versions::{self, Choice, Version};
 use crate::workspace::{Workspace, cargo};
 use crate::{python, run, signals};
 use plan::Step;
+use report::Outcomes;
 use turns::{Place, Turn};
 
 /// The variable that names the directory in which the servers keep everything, logs too.
@@ -26,10 +30,11 @@ const DIRECTORY_VARIABLE: &str = "MQGUARD_TEST_SERVERS_DIR";
 /// The variable that names a directory of programs to start further RabbitMQ nodes with, when it is not the machine's own that is tested.
 const PROGRAMS_VARIABLE: &str = "MQGUARD_TEST_RABBITMQ_BIN";
 
-/// Runs the tests; their exit code.
-pub(crate) fn run(choice: Option<Choice>, extra: &[String]) -> anyhow::Result<u8> {
+/// Runs the tests; their exit code. What became of them is written into a page, if there is to be one.
+pub(crate) fn run(choice: Option<Choice>, page: Option<&Path>, extra: &[String]) -> anyhow::Result<u8> {
     let target_directory = Workspace::load()?.target_directory;
     let mut tests = Tests::start(&target_directory)?;
+    tests.page = page.map(Path::to_owned);
     let turns = tests.turns(choice, !extra.is_empty())?;
     for turn in &turns {
         if !tests.take(turn, extra)? {
@@ -49,6 +54,10 @@ struct Tests {
     others: Option<Guarded>,
     results: Vec<(String, u8, f32)>,
     skipped: Vec<String>,
+    /// Where it is written which tests passed.
+    page: Option<PathBuf>,
+    /// Noted for the page: the RabbitMQ, and which tests passed on it.
+    outcomes: Vec<(String, Outcomes)>,
 }
 
 impl Tests {
@@ -76,6 +85,8 @@ impl Tests {
             others: Some(guarded),
             results: Vec::new(),
             skipped: Vec::new(),
+            page: None,
+            outcomes: Vec::new(),
         })
     }
 
@@ -106,16 +117,18 @@ impl Tests {
                 variables.insert(PROGRAMS_VARIABLE.to_owned(), programs.into());
             }
         }
+        let mut outcomes = self.page.is_some().then(Outcomes::default);
         for step in turn.suite.steps(extra) {
             let mut command = cargo();
             command.args(&step.arguments).envs(&variables);
             let begun = Instant::now();
-            let code = run_step(&mut command, &step, &mut guarded)?;
+            let code = run_step(&mut command, &step, &mut guarded, outcomes.as_mut())?;
             self.results.push((format!("{} on {name}", step.name), code, begun.elapsed().as_secs_f32()));
             if code != 0 && step.is_build {
                 return Ok(false);
             }
         }
+        self.outcomes.extend(outcomes.map(|outcomes| (name, outcomes)));
         Ok(true)
     }
 
@@ -160,6 +173,9 @@ impl Tests {
         if self.results.is_empty() {
             bail!("there was nothing to run the tests on");
         }
+        if let Some(page) = &self.page {
+            report::write(page, &self.outcomes)?;
+        }
         Ok(self.results.iter().map(|(_, code, _)| *code).find(|code| *code != 0).unwrap_or(0))
     }
 }
@@ -178,6 +194,12 @@ fn tell_given(kind: &Kind) {
     eprintln!("xtask: {}: using the one that {} names", kind.name, kind.test_variable);
 }
 
+/// Prints what a command prints, and keeps it.
+fn pass_on(output: ChildStdout) -> Vec<String> {
+    let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).inspect(|line| println!("{line}")).collect()
+}
+
 /// Starts a server, and adds the variables that tell of it.
 fn start(
     guarded: &mut Guarded,
@@ -194,11 +216,15 @@ fn start(
     Ok(())
 }
 
-/// Runs one step, which ends with this command whatever happens; its exit code.
-fn run_step(command: &mut Command, step: &Step, guarded: &mut Guarded) -> anyhow::Result<u8> {
+/// Runs one step, which ends with this command whatever happens; its exit code. What it prints may be read along.
+fn run_step(command: &mut Command, step: &Step, guarded: &mut Guarded, outcomes: Option<&mut Outcomes>) -> anyhow::Result<u8> {
     // Without the variables, which were shown above.
     eprintln!("xtask: $ cargo {}", step.arguments.join(" "));
+    if outcomes.is_some() {
+        command.stdout(Stdio::piped());
+    }
     let mut child = run::spawn(command)?;
+    let reader = child.stdout.take().map(|output| std::thread::spawn(move || pass_on(output)));
     let group = child.id();
     if let Some(leader) = Identity::of(group) {
         guarded.watchdog().group(&leader)?;
@@ -207,5 +233,8 @@ fn run_step(command: &mut Command, step: &Step, guarded: &mut Guarded) -> anyhow
     // A test may have left a process of its own.
     process::signal_group(group, Signal::KILL);
     guarded.watchdog().gone(group)?;
+    if let (Some(outcomes), Some(Ok(lines))) = (outcomes, reader.map(JoinHandle::join)) {
+        lines.iter().for_each(|line| outcomes.note(line));
+    }
     Ok(status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
