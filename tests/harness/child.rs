@@ -25,6 +25,10 @@ impl Process {
         Self { child, lines, said: Vec::new() }
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Reads until the process has said this, or has ended.
     pub fn until(&mut self, word: &str) {
         let mut line = String::new();

@@ -51,7 +51,7 @@ pub(super) enum Suite {
 }
 
 /// The test programs with tests that need RabbitMQ. The first ones are quick.
-const NEED_RABBITMQ: [&str; 5] = ["broker_conformance", "servers", "poison", "chaos", "cluster"];
+const NEED_RABBITMQ: [&str; 6] = ["broker_conformance", "servers", "poison", "chaos", "cluster", "soak"];
 const QUICK: usize = 2;
 
 /// What the quick ones do without, by parts of their names: thousands of orders in processes of their own, waits for nodes that restart,
@@ -140,7 +140,7 @@ mod tests {
     fn of_further_versions_only_what_needs_rabbitmq_runs() {
         let steps = Suite::Broker.steps(&[]);
         let lines: Vec<String> = steps.iter().map(|step| step.arguments.join(" ")).collect();
-        let programs = "--test=broker_conformance --test=servers --test=poison --test=chaos --test=cluster";
+        let programs = "--test=broker_conformance --test=servers --test=poison --test=chaos --test=cluster --test=soak";
         assert_eq!(lines, [format!("test --workspace --all-features --no-fail-fast {programs} -- --ignored")]);
         let quick = Suite::Quick.steps(&[]).iter().map(|step| step.arguments.join(" ")).collect::<String>();
         assert!(quick.contains("--test=servers -- --ignored --skip=disturbed:: --skip="), "{quick}");
