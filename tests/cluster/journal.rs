@@ -31,6 +31,12 @@ pub(crate) struct Entry {
     pub(crate) too_late: u32,
 }
 
+impl Entry {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.processed.is_some() || self.letters > 0
+    }
+}
+
 impl Journal {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Inner { entries: Mutex::default(), changed: watch::channel(()).0 }))
@@ -94,7 +100,7 @@ impl Journal {
         loop {
             {
                 let entries = self.0.entries.lock().expect("nobody panics with it");
-                open.retain(|number| entries.get(number).is_none_or(|entry| entry.processed.is_none() && entry.letters == 0));
+                open.retain(|number| !entries.get(number).is_some_and(Entry::has_ended));
             }
             if open.is_empty() {
                 return;

@@ -93,7 +93,7 @@ async fn without_its_dead_letter_queue_a_consumer_that_may_not_declare_does_not_
     let error = start().await.unwrap_err().to_string();
     assert!(error.contains("queue `dlq.work` does not exist") && error.contains("declare it"), "{error}");
     declare(&admin, Topology { queues: vec![Queue::new("dlq.work", QueueType::Quorum)], ..Topology::default() }).await;
-    admin.delete_exchange("dlx.exchange").await.unwrap();
+    vhost.delete_exchange(&admin, "dlx.exchange").await;
     let error = start().await.unwrap_err().to_string();
     assert!(error.contains("exchange `dlx.exchange` does not exist"), "{error}");
 }
@@ -107,7 +107,7 @@ async fn a_letter_whose_exchange_is_gone_is_kept_and_the_consumer_undisturbed() 
     let proxy = Proxy::to(&vhost);
     let rig = Rig::at(&proxy.url(&vhost, ""), |guard| guard.declare_mode(DeclareMode::Verify).consumer::<work>()).await;
     let admin = vhost.broker();
-    admin.delete_exchange("dlx.exchange").await.unwrap();
+    vhost.delete_exchange(&admin, "dlx.exchange").await;
     rig.publish("work", "dies", &[Step::FailForGood]).await;
     rig.until_health(is_stuck).await;
     assert!(reason(&rig).contains("dlx.exchange"), "{}", reason(&rig));

@@ -54,6 +54,9 @@ pub(crate) struct Node {
 
 const CONFIGURATION: &str = "disk_free_limit.absolute = 1MB\nvm_memory_high_watermark.relative = 0.6\nlog.file.level = warning\n";
 
+/// What was dead-lettered and not confirmed, as when a node dies, is sent again after 5 s instead of 180.
+const ADVANCED: &str = "[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 5000}]}].\n";
+
 /// No waiting in loops, and no port for other machines.
 const ERLANG_ARGUMENTS: &str = "+sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}";
 
@@ -174,7 +177,7 @@ fn environment(
         ("RABBITMQ_LOG_BASE", path("log")),
         ("RABBITMQ_PID_FILE", path("pid")),
         ("RABBITMQ_CONFIG_FILE", file("rabbitmq.conf", &format!("{CONFIGURATION}{configuration}"))),
-        ("RABBITMQ_ADVANCED_CONFIG_FILE", file("advanced.config", "[].\n")),
+        ("RABBITMQ_ADVANCED_CONFIG_FILE", file("advanced.config", ADVANCED)),
         ("RABBITMQ_CONF_ENV_FILE", file("rabbitmq-env.conf", "")),
         ("RABBITMQ_ENABLED_PLUGINS_FILE", file("enabled_plugins", "[].\n")),
     ];

@@ -135,6 +135,13 @@ impl Vhost {
         self.ctl(&["eval", expression])
     }
 
+    /// Deletes an exchange, and waits until nobody finds it any more: from RabbitMQ 4.3 on that may be a moment later.
+    pub(crate) async fn delete_exchange(&self, broker: &RabbitMq, name: &str) {
+        within(broker.delete_exchange(name)).await.expect("it is deleted");
+        let left = || self.ctl(&["list_exchanges", "--quiet", "--no-table-headers", "-p", &self.name, "name"]);
+        tokio::task::block_in_place(|| until("the exchange is gone", || !left().lines().any(|exchange| exchange == name)));
+    }
+
     /// The queues with what `column` says of each.
     #[track_caller]
     pub(crate) fn queues(&self, column: &str) -> BTreeMap<String, String> {

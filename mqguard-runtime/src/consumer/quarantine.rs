@@ -48,12 +48,19 @@ impl Worker {
     }
 }
 
+/// A quorum queue counts what is on its way when the intake ends as delivered, though nobody has seen it. In an embedded broker nothing is.
+async fn no_more(pipeline: &Pipeline) {
+    pipeline.stop.drain.cancelled().await;
+    if !pipeline.broker.is_embedded() {
+        tokio::time::sleep(ON_ITS_WAY).await;
+    }
+}
+
 async fn take_one(pipeline: Arc<Pipeline>, turn: Turn, request: ConsumeRequest) -> Result<bool, BrokerError> {
     let mut subscription = pipeline.broker.consume(request).await?;
     let taken = tokio::select! {
         taken = tokio::time::timeout(DELIVERED, subscription.next()) => taken.ok().transpose()?,
-        // A quorum queue counts what is on its way when the intake ends as delivered, and nobody has seen it.
-        () = async { pipeline.stop.drain.cancelled().await; tokio::time::sleep(ON_ITS_WAY).await } => None,
+        () = no_more(&pipeline) => None,
     };
     // Or the next one comes with the acknowledgement, and goes back as one that was not settled.
     let late = subscription.cancel().await?;
