@@ -64,9 +64,8 @@ async fn take_one(pipeline: Arc<Pipeline>, turn: Turn, request: ConsumeRequest) 
     };
     // Or the next one comes with the acknowledgement, and goes back as one that was not settled.
     let late = subscription.cancel().await?;
-    let mut deliveries = taken.into_iter().chain(late);
-    let delivery = deliveries.next();
-    debug_assert!(deliveries.next().is_none(), "one was asked for");
+    // No more than one: that is the prefetch.
+    let delivery = taken.into_iter().chain(late).next();
     let was_there = delivery.is_some();
     if let Some(delivery) = delivery {
         pipeline.process_alone(pipeline.receive(delivery), turn).await;
