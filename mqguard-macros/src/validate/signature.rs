@@ -126,14 +126,17 @@ fn output(output: &ReturnType, sink: &mut Sink) -> Option<Type> {
 }
 
 /// What is said of a method: there it is not known how to go on.
-pub(crate) fn is_a_method(sig: &Signature) -> Option<(Place, &'static str)> {
+pub(crate) fn is_a_method(function: &Function) -> Option<(Place, String)> {
+    let sig = &function.sig;
+    let home = if function.has_body { "impl" } else { "trait" };
     if let Some(receiver) = sig.receiver() {
-        let message =
-            "a consumer is a free function, it has no `self`: move it out of the `impl` and take what it needs as `State<T>`";
+        let why = "a consumer is a free function, it has no `self`";
+        let message = format!("{why}: move it out of the `{home}` and take what it needs as `State<T>`");
         return Some((Place::of_syntax(receiver), message));
     }
     let span = find(sig.to_token_stream(), &|token| token == "Self")?;
-    Some((span.into(), "a consumer is a free function: move it out of the `impl`, and name the type in place of `Self`"))
+    let why = "a consumer is a free function";
+    Some((span.into(), format!("{why}: move it out of the `{home}`, and name the type in place of `Self`")))
 }
 
 /// The parameters with a type. `None` when there are none.
