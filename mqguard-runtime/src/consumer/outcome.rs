@@ -39,7 +39,7 @@ impl<E: Classified + RunError> Outcome for Result<(), E> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a consumer: it is no `Error + Send + Sync`",
     label = "not an error that can be sent between threads",
-    note = "derive `thiserror::Error` for a type of your own; a boxed error is written `Box<dyn std::error::Error + Send + Sync>`"
+    note = "derive `thiserror::Error` for a type of your own, whose fields are `Send + Sync` (`Arc`, not `Rc`); a boxed error is written `Box<dyn std::error::Error + Send + Sync>`"
 )]
 pub trait RunError: Into<BoxError> {}
 
