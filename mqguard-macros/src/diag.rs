@@ -36,6 +36,11 @@ impl Place {
         if position(self) <= position(other) { self.to(other) } else { other.to(self) }
     }
 
+    /// Where it starts and where it ends.
+    pub(crate) fn ends(self) -> (Span, Span) {
+        (self.start, self.end)
+    }
+
     /// For tokens that the compiler should blame on this place.
     pub(crate) fn span(self) -> Span {
         self.start.join(self.end).unwrap_or(self.start)

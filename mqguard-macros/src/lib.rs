@@ -49,7 +49,7 @@ use proc_macro::TokenStream;
 ///
 /// It stays what it is: it can be called, tested and documented as before. The macro adds a type of the same name that implements
 /// `Consumer`; that is what `Guard::consumer::<process_order>()` registers. A consumer that nobody registers is reported by the compiler
-/// as never used (the function, and "enum `process_order`", the type that the macro adds). Links in the documentation say which of the
+/// as a function that is never used, unless something else calls it. Links in the documentation say which of the
 /// two they mean: ``[`process_order`](fn@process_order)``.
 ///
 /// - It is an `async fn`, not generic, outside of any `impl`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span};
 use syn::{Attribute, Generics, Member, Path, Type, Visibility};
 
 use crate::diag::Place;
@@ -120,7 +120,7 @@ pub(crate) struct Handler {
     /// The types of the others.
     pub(crate) extractors: Vec<Type>,
     /// What is written behind `->`.
-    pub(crate) output: Option<TokenStream>,
+    pub(crate) output: Option<Type>,
 }
 
 /// An error type: how each of its forms is classified.

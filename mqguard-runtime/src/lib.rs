@@ -35,7 +35,9 @@ pub use idempotency::MemoryStore;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use idempotency::Tx;
 pub use publish::{Draft, EncodeError, Publisher};
-pub use retry::{Backoff, FailedAttempt, LONGEST_DELAY, Retry, RetryAfter, RetryPolicy, RetryableError};
+pub use retry::{
+    Backoff, Classified, FailedAttempt, LONGEST_DELAY, Retry, RetryAfter, RetryPolicy, RetryableError, WrappedError,
+};
 
 /// The version of sqlx that [`Tx`] and the stores are of: a handler's queries need the same.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -50,7 +52,7 @@ pub mod __private {
         IdempotentSpec, IdentityRule, MissingId, MissingState, OnStoreDown, PrecheckOf, Role, States, business_key, missing,
     };
     pub use crate::idempotency::Mode;
-    pub use crate::retry::{Backoff, Retry, RetryPolicy, RetryableError, after, later};
+    pub use crate::retry::{Backoff, Retry, RetryPolicy, RetryableError, WrappedError, after, later};
     pub use std::time::Duration;
 
     pub mod keys {

@@ -1,6 +1,6 @@
 //! The type of a function's name that implements `Consumer`.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Attribute, Visibility};
@@ -10,22 +10,25 @@ pub(crate) fn name(name: &Ident) -> String {
     name.unraw().to_string()
 }
 
-/// The type. Wholly at the function's name, so that the compiler reports a consumer that nobody registers as unused code of the user.
+/// The type, at the function's name. That nobody registers a consumer the compiler says of the function; it would say it again of the
+/// type, were that not wholly the macro's.
 pub(crate) fn declaration(name: &Ident, vis: &Visibility, attrs: &[Attribute]) -> TokenStream {
     let span = name.span();
     let doc = format!(" Registers the consumer `{}`.", self::name(name));
     let vis = at(vis.to_token_stream(), span);
+    let own = Span::call_site().located_at(span);
+    let (keyword, body) = (quote_spanned!(own=> enum), quote_spanned!(own=> {}));
     quote_spanned! {span=>
         #(#attrs)*
         #[doc = #doc]
         #[allow(non_camel_case_types, unreachable_pub, missing_debug_implementations, missing_copy_implementations)]
         #[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
-        #vis enum #name {}
+        #vis #keyword #name #body
     }
 }
 
 /// The same tokens at another place.
-pub(super) fn at(tokens: TokenStream, span: proc_macro2::Span) -> TokenStream {
+pub(super) fn at(tokens: TokenStream, span: Span) -> TokenStream {
     let moved = |mut token: TokenTree| {
         if let TokenTree::Group(group) = &token {
             let mut moved = proc_macro2::Group::new(group.delimiter(), at(group.stream(), span));

@@ -2,11 +2,13 @@
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::Path;
+use syn::punctuated::Pair;
 use syn::spanned::Spanned;
+use syn::{GenericArgument, Path, PathArguments, Type};
 
 use super::companion::{self, at};
 use super::{Site, spec};
+use crate::diag::Place;
 use crate::model::{Consumer, Handler};
 use crate::parse::field::KeySource;
 
@@ -21,7 +23,7 @@ pub(crate) fn expand(consumer: &Consumer, handler: &Handler, site: &Site) -> Tok
     let message = quote_spanned!(payload.span()=> type Message = #payload;);
     let output = match (&consumer.classify, &handler.output) {
         (Some(_), _) => quote!(::core::result::Result<(), #private::Failure>),
-        (None, Some(output)) => output.clone(),
+        (None, Some(output)) => outcome(output),
         (None, None) => quote!(()),
     };
     let run = run(consumer, handler, root, private);
@@ -44,6 +46,31 @@ pub(crate) fn expand(consumer: &Consumer, handler: &Handler, site: &Site) -> Tok
             #precheck
             #missing
         }
+    }
+}
+
+/// The return type. Of `Result<(), E>` only `E` can be wrong: all of it stands where that does.
+fn outcome(output: &Type) -> TokenStream {
+    let tokens = output.to_token_stream();
+    let Some(error) = error_of(output) else { return tokens };
+    let (first, last) = Place::of_syntax(error).ends();
+    let error = error.to_token_stream();
+    let head = tokens.clone().into_iter().count().saturating_sub(error.clone().into_iter().count() + 1);
+    let head = at(tokens.into_iter().take(head).collect(), first);
+    quote_spanned!(last=> #head #error >)
+}
+
+/// `E` of `Result<(), E>`.
+fn error_of(output: &Type) -> Option<&Type> {
+    let Type::Path(path) = output else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == "Result")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    let mut arguments = arguments.args.pairs().map(Pair::into_tuple);
+    match (arguments.next()?, arguments.next()?, arguments.next()) {
+        ((GenericArgument::Type(Type::Tuple(done)), _), (GenericArgument::Type(error), None), None) if done.elems.is_empty() => {
+            Some(error)
+        }
+        _ => None,
     }
 }
 
@@ -80,10 +107,10 @@ fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &Tok
             #message: Self::Message,
             #cx: #private::Context,
         ) -> impl ::core::future::Future<Output = ::core::result::Result<Self::Output, #private::Failure>> + ::core::marker::Send {
-            async move {
+            <#private::Context>::run_on_any_thread(async move {
                 #outcome
                 ::core::result::Result::Ok(#value)
-            }
+            })
         }
     }
 }

@@ -82,7 +82,7 @@ fn wiring(
         return TokenStream::new();
     }
     let consumer = (attribute.check)(args, &companion::name(&function.sig.ident), place, sink);
-    if let Some((at, message)) = signature::is_a_method(&function.sig) {
+    if let Some((at, message)) = signature::is_a_method(&function) {
         // In an `impl` there can be no companion.
         sink.error(at, message);
         return TokenStream::new();

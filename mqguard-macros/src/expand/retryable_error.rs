@@ -55,7 +55,7 @@ fn arm(arm: &Arm, root: &TokenStream, private: &TokenStream) -> TokenStream {
         Class::Inherit { field, ty } => {
             let name = Ident::new("__source", ty.span());
             let binding = binding(field, &name);
-            let ask = quote_spanned!(ty.span()=> <#ty as #private::RetryableError>::retry(#name));
+            let ask = quote_spanned!(ty.span()=> <#ty as #private::WrappedError>::ask(#name));
             quote!(#binding => #ask,)
         }
     }

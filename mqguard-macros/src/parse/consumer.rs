@@ -128,7 +128,8 @@ fn running(args: &mut Args, entry: &Entry, sink: &mut Sink) {
 }
 
 fn fault(entry: &Entry, sink: &mut Sink) -> Option<&'static str> {
-    value::word(entry, "rule", &["retry", "fatal"], sink)
+    let others = [("dead_letter", "fatal"), ("dead-letter", "fatal"), ("dlq", "fatal"), ("requeue", "retry")];
+    value::word_or(entry, "rule", &["retry", "fatal"], &others, sink)
 }
 
 fn dlq(entry: &Entry, sink: &mut Sink) -> Option<DlqArgs> {
@@ -187,7 +188,11 @@ fn idempotent(entry: &Entry, sink: &mut Sink) -> Option<IdempotentArgs> {
         }
         "mode" => args.mode.read(entry, sink, |entry, sink| value::word(entry, "mode", &["unique", "state_machine"], sink)),
         "transactional" => args.transactional.read(entry, sink, value::flag),
-        _ => args.on_store_down.read(entry, sink, |entry, sink| value::word(entry, "rule", &["wait", "run"], sink)),
+        _ => args.on_store_down.read(entry, sink, |entry, sink| {
+            let others =
+                [("fail", "wait"), ("retry", "wait"), ("block", "wait"), ("skip", "run"), ("ignore", "run"), ("process", "run")];
+            value::word_or(entry, "rule", &["wait", "run"], &others, sink)
+        }),
     });
     Some(args)
 }

@@ -90,7 +90,7 @@ pub(crate) fn each_entry(
             let Some((key, value, rest)) = next_entry(level, part, sink) else { break };
             part = rest;
             let at = key.span();
-            match level.lookup(&key, sink) {
+            match level.lookup(&key, &value, sink) {
                 Lookup::Known(key) => take(&Entry { key, at, value }, sink),
                 // The key is a guess. What is wrong inside its list is a mistake of its own; for a single value one message is enough.
                 Lookup::Near(key) if matches!(value, Value::Listed(_)) => take(&Entry { key, at, value }, sink),

@@ -2,20 +2,22 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, Signature, Visibility};
+use syn::{Attribute, Signature, Token, Visibility};
 
 /// A function up to its body.
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
+    pub(crate) has_body: bool,
 }
 
 impl Parse for Function {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let function = Self { attrs: input.call(Attribute::parse_outer)?, vis: input.parse()?, sig: input.parse()? };
+        let (attrs, vis, sig) = (input.call(Attribute::parse_outer)?, input.parse()?, input.parse()?);
+        let has_body = !input.peek(Token![;]);
         input.parse::<TokenStream>()?;
-        Ok(function)
+        Ok(Self { attrs, vis, sig, has_body })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The keys of each level of an attribute.
 
-use proc_macro2::Ident;
+use proc_macro2::{Group, Ident, TokenTree};
 
+use super::entries::{Value, compact, visible};
 use crate::diag::{Sink, alternatives, nearest};
 
 /// A key and how an entry with it looks.
@@ -30,8 +31,51 @@ pub(crate) struct Hint {
     advice: &'static str,
     /// The key that is meant; without one the advice is the whole message.
     key: Option<&'static str>,
-    /// What else to know of it.
-    note: &'static str,
+    /// Whether the word counts the first run, which `max` does not.
+    counts_the_first_run: bool,
+}
+
+impl Hint {
+    /// What to write, with the user's own value where it fits.
+    fn line(&self, value: &Value) -> String {
+        let advice = self.advice;
+        let given = match value {
+            Value::Assigned(tokens) if tokens.len() == 1 => compact(tokens),
+            Value::Listed(group) => match advice.split_once('(') {
+                Some((key, _)) => return format!("`{key}({})`", entries_of(group)),
+                None => String::new(),
+            },
+            _ => String::new(),
+        };
+        let number = given.parse::<u32>().ok();
+        if self.counts_the_first_run {
+            let attempts = number.filter(|attempts| *attempts > 1).unwrap_or(3);
+            let line = advice.replacen("max = 2", &format!("max = {}", attempts - 1), 1);
+            return format!("`{line}` for {attempts} attempts, it counts the retries after the first run");
+        }
+        match (advice.split_once(" = "), number) {
+            (Some((key, sample)), _) if !advice.contains('(') && fits(key, &given, sample) => format!("`{key} = {given}`"),
+            (_, Some(max)) => format!("`{}`", advice.replacen("max = 3", &format!("max = {max}"), 1)),
+            _ => format!("`{advice}`"),
+        }
+    }
+}
+
+/// A list of entries as text.
+fn entries_of(group: &Group) -> String {
+    let spaced = |token: TokenTree| match token {
+        TokenTree::Punct(sign) if sign.as_char() == '=' => " = ".to_owned(),
+        TokenTree::Punct(sign) if sign.as_char() == ',' => ", ".to_owned(),
+        token => compact(&[token]),
+    };
+    visible(group.stream()).into_iter().map(spaced).collect()
+}
+
+/// Whether a value can stand in the place of the sample.
+fn fits(key: &str, given: &str, sample: &str) -> bool {
+    let kind = |value: &str| value.chars().next().map(|first| (first == '"', first.is_ascii_digit()));
+    let is_a_store = STORES.contains(&given.trim_matches('"'));
+    kind(given).is_some() && kind(given) == kind(sample) && (is_a_store || !matches!(key, "idempotent" | "store"))
 }
 
 /// What a word means at a level. All but `Known` have been reported.
@@ -58,7 +102,7 @@ impl Level {
     }
 
     /// Finds the key; reports a word that is none.
-    pub(crate) fn lookup(&'static self, word: &Ident, sink: &mut Sink) -> Lookup {
+    pub(crate) fn lookup(&'static self, word: &Ident, value: &Value, sink: &mut Sink) -> Lookup {
         let name = word.to_string();
         sink.key(self.module, word);
         if let Some(key) = self.key(&name) {
@@ -66,17 +110,19 @@ impl Level {
         }
         let hint = |word: &str| self.hints.iter().find(|hint| hint.words.contains(&word));
         if let Some(hint) = hint(&name) {
-            return self.advise(hint, word, sink);
+            return self.advise(hint, word, value, sink);
         }
-        let homes: Vec<&str> = self.related.iter().filter(|level| level.has(&name)).map(|level| level.name).collect();
+        let homes: Vec<&Level> = self.related.iter().copied().filter(|level| level.has(&name)).collect();
         if !homes.is_empty() {
-            sink.error(word.span(), format!("`{name}` belongs in {}, not in {}", alternatives(homes, ""), self.name));
+            let how = self.how_there(&homes, &name, value);
+            let homes = alternatives(homes.iter().map(|level| level.name), "");
+            sink.error(word.span(), format!("`{name}` belongs in {homes}, not in {}{how}", self.name));
             return Lookup::Misplaced;
         }
         let near = nearest(&name, self.names()).and_then(|near| self.key(near));
         let other_names = self.hints.iter().flat_map(|hint| hint.words.iter().copied());
         if let (None, Some(hint)) = (near, nearest(&name, other_names).and_then(hint)) {
-            return self.advise(hint, word, sink);
+            return self.advise(hint, word, value, sink);
         }
         let question = near.map_or_else(String::new, |near| format!(": did you mean `{}`?", near.name));
         let allowed = self.names().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
@@ -84,31 +130,52 @@ impl Level {
         near.map_or(Lookup::Unknown, Lookup::Near)
     }
 
+    /// How to write an entry of this level where it belongs.
+    fn how_there(&self, homes: &[&Self], name: &str, value: &Value) -> String {
+        let [home] = homes else { return String::new() };
+        let sample = home.key(name).map_or(name, |key| key.sample);
+        let entry = match value {
+            Value::Assigned(tokens) if sample.starts_with(&format!("{name} = ")) => format!("{name} = {}", compact(tokens)),
+            Value::Listed(_) => format!("{name}(...)"),
+            _ => sample.to_owned(),
+        };
+        let first = home.keys[0].name;
+        if home.module == CONSUMER.module {
+            format!(": write `{entry}` beside {}", self.name)
+        } else if first == name {
+            format!(": write `{}({entry})`", home.module)
+        } else {
+            format!(": write `{}({first} = ..., {entry})`", home.module)
+        }
+    }
+
     /// Tells one who wrote `word` what it is called here.
-    fn advise(&self, hint: &Hint, word: &Ident, sink: &mut Sink) -> Lookup {
-        let advice = hint.advice;
+    fn advise(&self, hint: &Hint, word: &Ident, value: &Value, sink: &mut Sink) -> Lookup {
         let Some(key) = hint.key else {
-            sink.error(word.span(), format!("{advice}; remove `{word}`"));
+            sink.error(word.span(), format!("{}; remove `{word}`", hint.advice));
             return Lookup::Unknown;
         };
-        sink.error(word.span(), format!("there is no key `{word}` in {}: write `{advice}`{}", self.name, hint.note));
+        let line = hint.line(value);
+        let is_known = hint.words.iter().any(|known| word == known);
+        let question = if is_known { String::new() } else { format!("did you mean `{key}`? ") };
+        sink.error(word.span(), format!("there is no key `{word}` in {}: {question}write {line}", self.name));
         self.key(key).map_or(Lookup::Unknown, Lookup::Near)
     }
 }
 
 /// What a key is called elsewhere.
 const fn also(words: &'static [&'static str], key: &'static str, advice: &'static str) -> Hint {
-    Hint { words, advice, key: Some(key), note: "" }
+    Hint { words, advice, key: Some(key), counts_the_first_run: false }
 }
 
 /// What there is no key for.
 const fn never(words: &'static [&'static str], advice: &'static str) -> Hint {
-    Hint { words, advice, key: None, note: "" }
+    Hint { words, advice, key: None, counts_the_first_run: false }
 }
 
 /// What counts the first run elsewhere.
 const fn with_the_first_run(words: &'static [&'static str], key: &'static str, advice: &'static str) -> Hint {
-    Hint { words, advice, key: Some(key), note: " for 3 attempts, it counts the retries after the first run" }
+    Hint { words, advice, key: Some(key), counts_the_first_run: true }
 }
 
 macro_rules! keys {
@@ -137,11 +204,8 @@ pub(crate) static CONSUMER: Level = Level {
         "crate": "crate = path::to::mqguard",
     },
     hints: &[
-        also(
-            &["retries", "max_retries", "max_attempts", "attempts", "backoff"],
-            "retry",
-            r#"retry(max = 3, delay = "5s", factor = 2)"#,
-        ),
+        also(&["retries", "max_retries", "backoff"], "retry", r#"retry(max = 3, delay = "5s", factor = 2)"#),
+        with_the_first_run(&["max_attempts", "attempts"], "retry", r#"retry(max = 2, delay = "5s", factor = 2)"#),
         also(&["dead_letter", "dead_letter_queue", "dead_letters", "dlx", "dlx_queue"], "dlq", r#"dlq = "dlq.order.process""#),
         also(
             &["exchange", "routing_key", "binding", "bindings"],

@@ -34,7 +34,7 @@ pub(crate) fn consumer(args: &Args, name: &str, attribute: Option<Place>, sink: 
     if let (Some(given), false) = (args.retry.get(), args.dlq.is_given())
         && !given.value.misplaced.iter().any(|key| key == "dlq")
     {
-        let dlq = format!("dlq = \"dlq.{}\"", args.queue.value().map_or("<queue>", String::as_str));
+        let dlq = format!("dlq = \"dlq.{}\"", args.queue.value().map_or(name, String::as_str));
         sink.error(
             given.key,
             format!("`retry` without `dlq`: say where a message goes when its last attempt has failed, add `{dlq}`"),
@@ -343,7 +343,12 @@ fn ttl_outlives_retries(args: &Args, policy: &Retry, idempotent: &Given<Idempote
     let (runs, run) = (policy.max + 1, print_roughly(run));
     let enough = round_up(horizon);
     let less = if policy.within.is_some() { "lower `max`" } else { "bound the retries with `within`" };
-    let cure = if enough <= MAX_SPAN { format!("write `ttl = \"{}\"`, or {less}", print(enough)) } else { less.to_owned() };
+    let longer = format!("ttl = \"{}\"", print(enough));
+    let line = match idempotent.value.store.value() {
+        Some(store) if !idempotent.text.ends_with(')') => format!("idempotent(store = \"{store}\", {longer})"),
+        _ => longer,
+    };
+    let cure = if enough <= MAX_SPAN { format!("write `{line}`, or {less}") } else { less.to_owned() };
     sink.error(
         at,
         format!(

@@ -72,10 +72,11 @@ fn arm(variant: &syn::Variant, default: Option<&Given>, undecided: bool, sink: &
     let name = &variant.ident;
     let on_variant = classes(&variant.attrs, sink);
     let misplaced = not_on_fields(name, &variant.fields, sink);
-    if on_variant.root.is_some() {
-        sink.error(name.span(), "`crate = path` is said once, on the enum");
+    if let Some(root) = &on_variant.root {
+        let line = format!("#[retryable(crate = {})]", crate::parse::text_of(root));
+        sink.error(Place::of_syntax(root), format!("the crate is named once: write `{line}` on the enum, and not on `{name}`"));
     }
-    let faulty = on_variant.faulty || misplaced || variant.attrs.iter().any(nearly_classifies);
+    let faulty = on_variant.faulty || on_variant.root.is_some() || misplaced || variant.attrs.iter().any(nearly_classifies);
     let own = only_one(name, on_variant.given, sink);
     if own.is_none() && !faulty && undecided {
         let message = format!("`{name}` is not classified: write `#[retryable]` or `#[fatal]` on it");

@@ -22,6 +22,7 @@ pub(crate) fn handler(function: &Function, classify: Option<&Given<Path>>, sink:
     }
     let parameters = parameters(sig, sink)?;
     let (payload, extractors) = parameters.split_first()?;
+    message_comes_first(payload, extractors, sink);
     payload_is_owned(payload, sink);
     extractors.iter().for_each(|parameter| extractor_is_owned(parameter, sink));
     Some(Handler {
@@ -106,7 +107,7 @@ fn is_not_generic(sig: &Signature, sink: &mut Sink) {
 }
 
 /// What is written behind `->`.
-fn output(output: &ReturnType, sink: &mut Sink) -> Option<TokenStream> {
+fn output(output: &ReturnType, sink: &mut Sink) -> Option<Type> {
     let ReturnType::Type(_, ty) = output else { return None };
     match visible(ty) {
         Type::ImplTrait(_) => {
@@ -121,18 +122,21 @@ fn output(output: &ReturnType, sink: &mut Sink) -> Option<TokenStream> {
         Type::Never(_) => sink.error(Place::of_syntax(ty), "a consumer has an outcome: write `Result<(), E>`, or nothing"),
         _ => {}
     }
-    Some(ty.to_token_stream())
+    Some(visible(ty).clone())
 }
 
 /// What is said of a method: there it is not known how to go on.
-pub(crate) fn is_a_method(sig: &Signature) -> Option<(Place, &'static str)> {
+pub(crate) fn is_a_method(function: &Function) -> Option<(Place, String)> {
+    let sig = &function.sig;
+    let home = if function.has_body { "impl" } else { "trait" };
     if let Some(receiver) = sig.receiver() {
-        let message =
-            "a consumer is a free function, it has no `self`: move it out of the `impl` and take what it needs as `State<T>`";
+        let why = "a consumer is a free function, it has no `self`";
+        let message = format!("{why}: move it out of the `{home}` and take what it needs as `State<T>`");
         return Some((Place::of_syntax(receiver), message));
     }
     let span = find(sig.to_token_stream(), &|token| token == "Self")?;
-    Some((span.into(), "a consumer is a free function: move it out of the `impl`, and name the type in place of `Self`"))
+    let why = "a consumer is a free function";
+    Some((span.into(), format!("{why}: move it out of the `{home}`, and name the type in place of `Self`")))
 }
 
 /// The parameters with a type. `None` when there are none.
@@ -183,6 +187,18 @@ fn payload_is_owned(parameter: &PatType, sink: &mut Sink) {
                 sink.error(lifetime, message);
             }
         }
+    }
+}
+
+/// Reports a `State` in the place of the message, when the message stands behind it.
+fn message_comes_first(first: &PatType, others: &[&PatType], sink: &mut Sink) {
+    let is_a_state = matches!(visible(&first.ty), Type::Path(path)
+        if path.path.segments.last().is_some_and(|last| last.ident == "State" && !last.arguments.is_empty()));
+    let message = others.iter().find(|other| !is_an_extractor(visible(&other.ty)));
+    if let (true, Some(message)) = (is_a_state, message) {
+        let text = |parameter: &PatType| format!("{}: {}", text_of(&parameter.pat), text_of(&parameter.ty));
+        let (first, text) = (text(first), text(message));
+        sink.error(Place::of_syntax(*message), format!("the message is the first parameter: write `{text}` before `{first}`"));
     }
 }
 

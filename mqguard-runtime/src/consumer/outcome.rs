@@ -1,11 +1,11 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::retry::{Retry, RetryableError};
+use crate::retry::{Classified, Retry};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What a consumer can return: `Result<(), E>` where `E` derives [`RetryableError`], or `()`.
+/// What a consumer can return: `Result<(), E>` where `E` derives [`RetryableError`](crate::RetryableError), or `()`.
 #[diagnostic::on_unimplemented(
     message = "a consumer cannot return `{Self}`",
     label = "not the outcome of a message",
@@ -26,7 +26,7 @@ impl Outcome for () {
     }
 }
 
-impl<E: RetryableError + RunError> Outcome for Result<(), E> {
+impl<E: Classified + RunError> Outcome for Result<(), E> {
     fn into_result(self) -> Result<(), Failure> {
         self.map_err(|error| {
             let retry = error.retry();
@@ -39,7 +39,7 @@ impl<E: RetryableError + RunError> Outcome for Result<(), E> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a consumer: it is no `Error + Send + Sync`",
     label = "not an error that can be sent between threads",
-    note = "derive `thiserror::Error` for a type of your own; a boxed error is written `Box<dyn std::error::Error + Send + Sync>`"
+    note = "derive `thiserror::Error` for a type of your own, whose fields are `Send + Sync` (`Arc`, not `Rc`); a boxed error is written `Box<dyn std::error::Error + Send + Sync>`"
 )]
 pub trait RunError: Into<BoxError> {}
 
@@ -120,7 +120,7 @@ pub trait Fallible: Sized {
     /// Its error.
     type Error: RunError;
 
-    /// The outcome, classified by `classify` instead of [`RetryableError`].
+    /// The outcome, classified by `classify` instead of [`RetryableError`](crate::RetryableError).
     ///
     /// # Errors
     /// The failure, classified.

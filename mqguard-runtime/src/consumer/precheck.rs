@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use super::context::Context;
 use super::extract::{Extract, MissingState, States, missing};
 use super::outcome::{Failure, RunError};
-use crate::retry::RetryableError;
+use crate::retry::Classified;
 
 /// What a `precheck` says before each run of the handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl PrecheckOutcome for Precheck {
     }
 }
 
-impl<E: RetryableError + RunError> PrecheckOutcome for Result<Precheck, E> {
+impl<E: Classified + RunError> PrecheckOutcome for Result<Precheck, E> {
     fn into_precheck(self) -> Result<Precheck, Failure> {
         self.map_err(|error| {
             let retry = error.retry();
@@ -72,7 +72,8 @@ impl Precheck {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a precheck of `{M}`",
     label = "not an `async fn` that takes a `&{M}` first",
-    note = "a precheck is an `async fn(&{M}) -> Precheck`; like a handler it may take a `State<T>`, `Context`, and so on besides"
+    note = "a precheck is an `async fn(&{M}) -> Precheck`: write `async fn still_wanted(message: &{M}) -> Precheck`",
+    note = "behind the message it may take up to four parameters of a handler: `State<T>`, `Context`, and so on"
 )]
 pub trait PrecheckFn<'a, M, Params> {
     /// What it returns.

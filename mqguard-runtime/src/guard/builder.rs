@@ -105,7 +105,7 @@ impl Guard {
     }
 
     /// Registers an annotated function: `.consumer::<process_order>()`.
-    pub fn consumer<C: Consumer>(mut self) -> Self {
+    pub fn consumer<C: Consumer>(mut self /* name the function in the brackets: `.consumer::<process_order>()` */) -> Self {
         self.consumers.push(Registered { spec: const { &C::SPEC }, handler: Arc::new(Of::<C>::new()) });
         self
     }

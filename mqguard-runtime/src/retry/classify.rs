@@ -25,6 +25,37 @@ pub trait RetryableError {
     fn retry(&self) -> Retry;
 }
 
+/// A [`RetryableError`], asked for by a bound: what is said of an error that is none then lists no other that is one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which of its failures are worth a retry",
+    label = "not a `RetryableError`",
+    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it and mark each variant `#[retryable]` or `#[fatal]`",
+    note = "if it is another crate's, write `classify = worth_a_retry` in the attribute, with `fn worth_a_retry(error: &{Self}) -> Retry`"
+)]
+pub trait Classified: RetryableError {}
+
+#[diagnostic::do_not_recommend]
+impl<E: RetryableError + ?Sized> Classified for E {}
+
+/// An error that another one wraps, for `#[retryable(inherit)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which of its failures are worth a retry",
+    label = "not a `RetryableError`",
+    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it and mark each variant `#[retryable]` or `#[fatal]`",
+    note = "else say it where it is wrapped: write `#[retryable]` or `#[fatal]` in place of `#[retryable(inherit)]`"
+)]
+pub trait WrappedError {
+    /// What it says.
+    fn ask(&self) -> Retry;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: RetryableError + ?Sized> WrappedError for E {
+    fn ask(&self) -> Retry {
+        self.retry()
+    }
+}
+
 /// A field that says when to try again, for `#[retryable(after = field)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how long to wait",

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use super::classify::{Retry, RetryableError};
 
+#[diagnostic::do_not_recommend]
 impl<E: RetryableError + ?Sized> RetryableError for Box<E> {
     fn retry(&self) -> Retry {
         (**self).retry()
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: RetryableError + ?Sized> RetryableError for Arc<E> {
     fn retry(&self) -> Retry {
         (**self).retry()

@@ -8,7 +8,7 @@ pub(crate) mod hold;
 mod policy;
 mod progress;
 
-pub use classify::{Retry, RetryAfter, RetryableError, after, later};
+pub use classify::{Classified, Retry, RetryAfter, RetryableError, WrappedError, after, later};
 pub(crate) use decide::{Next, decide};
 pub use policy::{Backoff, LONGEST_DELAY, RetryPolicy};
 pub use progress::FailedAttempt;
