@@ -91,7 +91,11 @@ fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &Tok
     let name = &handler.name;
     let (message, cx) = (local("message", name.span()), local("cx", name.span()));
     let extracted = extractors(handler).map(|(ty, span)| quote_spanned!(span=> <#ty as #private::Extract>::extract(&#cx).await?));
-    let call = quote_spanned!(name.span()=> #name(#message #(, #extracted)*).await);
+    let call = quote_spanned!(name.span()=> #name(#message #(, #extracted)*));
+    let on_any_thread = quote_spanned!(name.span()=> <#private::Context>::runs_on_any_thread);
+    // Best asked of the function's own future; but what a parameter lacks is said by its extraction, and would be said again of that.
+    let is_alone = handler.extractors.is_empty();
+    let call = if is_alone { quote_spanned!(name.span()=> #on_any_thread(#call).await) } else { quote!(#call.await) };
     let (outcome, value) = match (&consumer.classify, &handler.output) {
         (Some(path), Some(output)) => {
             let (outcome, error) = (local("outcome", output.span()), local("error", path.span()));
@@ -102,15 +106,19 @@ fn run(consumer: &Consumer, handler: &Handler, root: &TokenStream, private: &Tok
         }
         _ => (None, call),
     };
+    let block = quote_spanned! {name.span()=>
+        async move {
+            #outcome
+            ::core::result::Result::Ok(#value)
+        }
+    };
+    let future = if is_alone { block } else { quote_spanned!(name.span()=> #on_any_thread(#block)) };
     quote_spanned! {name.span()=>
         fn run(
             #message: Self::Message,
             #cx: #private::Context,
         ) -> impl ::core::future::Future<Output = ::core::result::Result<Self::Output, #private::Failure>> + ::core::marker::Send {
-            <#private::Context>::run_on_any_thread(async move {
-                #outcome
-                ::core::result::Result::Ok(#value)
-            })
+            #future
         }
     }
 }

@@ -39,7 +39,7 @@ fn the_expansion_is_small() {
         r#"queue = "q", dlq = "d", retry(max = 3, delay = "5s", factor = 2), idempotent(store = "redis", key = "order_id")"#;
     let with_state = ITEM.replace("order: Order", "order: Order, db: State<Db>, cx: Context");
     for (args, item, most_lines, most_tokens) in
-        [(r#"queue = "q""#, ITEM, 34, 310), (usual, ITEM, 71, 630), (usual, with_state.as_str(), 89, 780)]
+        [(r#"queue = "q""#, ITEM, 36, 310), (usual, ITEM, 73, 630), (usual, with_state.as_str(), 89, 780)]
     {
         let expansion = consumer(args, item);
         let (lines, tokens) = (lines(expansion.clone()) - lines(tokens(item)), count(expansion) - count(tokens(item)));

@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::extract::States;
-use super::outcome::Failure;
 use crate::broker::{Delivery, Message};
 use crate::idempotency::Session;
 use crate::wire;
@@ -78,10 +77,10 @@ impl Context {
         Self(Arc::new(Inner { message, origin, attempt, redelivered, states, effects: Mutex::default(), session }))
     }
 
-    /// The run of a handler, for the macros. When it is not `Send` the compiler shows these bounds, with what stands behind them.
-    #[doc(hidden)]
+    /// The run of a handler, which may go on in another thread after each `.await`: `#[consumer]` asks this of the function. When its future
+    /// is not `Send` the compiler shows these bounds, with what stands behind them.
     #[allow(clippy::multiple_bound_locations)] // The line of the bound that fails has room for what to do.
-    pub fn run_on_any_thread<T, F: Future<Output = Result<T, Failure>>>(run: F) -> impl Future<Output = Result<T, Failure>> + Send
+    pub fn runs_on_any_thread<F: Future>(run: F) -> impl Future<Output = F::Output> + Send
     where
         F: Send, // drop the value before the `.await`, or use one that is `Send`: `Arc` for `Rc`, `tokio::sync::Mutex` for `Mutex`
     {

@@ -17,7 +17,7 @@ pub enum Retry {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which of its failures are worth a retry",
     label = "not a `RetryableError`",
-    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it and mark each variant `#[retryable]` or `#[fatal]`",
+    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it, and `#[retryable]` or `#[fatal]` on it or on each variant of an enum",
     note = "if it is another crate's, write `classify = worth_a_retry` in the attribute, with `fn worth_a_retry(error: &{Self}) -> Retry`"
 )]
 pub trait RetryableError {
@@ -29,7 +29,7 @@ pub trait RetryableError {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which of its failures are worth a retry",
     label = "not a `RetryableError`",
-    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it and mark each variant `#[retryable]` or `#[fatal]`",
+    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it, and `#[retryable]` or `#[fatal]` on it or on each variant of an enum",
     note = "if it is another crate's, write `classify = worth_a_retry` in the attribute, with `fn worth_a_retry(error: &{Self}) -> Retry`"
 )]
 pub trait Classified: RetryableError {}
@@ -41,7 +41,7 @@ impl<E: RetryableError + ?Sized> Classified for E {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which of its failures are worth a retry",
     label = "not a `RetryableError`",
-    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it and mark each variant `#[retryable]` or `#[fatal]`",
+    note = "if `{Self}` is yours, add `#[derive(RetryableError)]` to it, and `#[retryable]` or `#[fatal]` on it or on each variant of an enum",
     note = "else say it where it is wrapped: write `#[retryable]` or `#[fatal]` in place of `#[retryable(inherit)]`"
 )]
 pub trait WrappedError {
