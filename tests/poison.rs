@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mqguard::{Guard, Reason, State, consumer};
 
@@ -140,14 +140,17 @@ async fn until_all_have_ended(queue: &str) {
     }
     let last = Process::start_with("process_that_dies", environment());
     let dlq = format!("dlq.{queue}");
-    let ended = |diary: &Diary| {
+    let open = |diary: &Diary| -> Vec<String> {
         let lines = diary.read();
-        (1..=MESSAGES).all(|message| {
-            let is_done = |queue: &str| lines.contains_key(&format!("{queue} ends {message}"));
-            is_done("poison.bystander") && (message == POISON || is_done(queue))
-        })
+        let all = [queue, "poison.bystander"].into_iter().flat_map(|queue| (1..=MESSAGES).map(move |message| (queue, message)));
+        let others = all.filter(|(of, message)| *of != queue || *message != POISON);
+        others.map(|(queue, message)| format!("{queue} ends {message}")).filter(|line| !lines.contains_key(line)).collect()
     };
-    support::until("all others are done", || ended(&diary));
+    let until = Instant::now() + 3 * process::PATIENCE;
+    while !open(&diary).is_empty() {
+        let (open, backlog) = (open(&diary), vhost.backlog(&[]));
+        assert!(Instant::now() < until, "not done: {open:?}; in the queues: {backlog:?}; {:#?}", diary.read());
+    }
     let letters = within(vhost.letters(&dlq, 1)).await;
     vhost.until_no_backlog(&[]);
     last.signal("TERM");
