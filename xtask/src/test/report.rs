@@ -7,6 +7,7 @@ use anyhow::Context as _;
 
 const BEGIN: &str = "<!-- results: written by `cargo xtask test --rabbitmq all --report FILE` -->\n";
 const END: &str = "<!-- end of the results -->\n";
+const HEADING: &str = "\n## Results\n\nWhat became of the faults above on each RabbitMQ. A test that needs none runs once.\n\n";
 
 /// Which tests passed, by the names of their functions. One that runs several times has to pass each time.
 #[derive(Debug, Default)]
@@ -37,16 +38,18 @@ impl Outcomes {
     }
 }
 
-/// Writes the table into the page, in place of the one that is there.
+/// Writes the table into the page, in place of the one that is there or at its end.
 pub(super) fn write(page: &Path, turns: &[(String, Outcomes)]) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(page).with_context(|| page.display().to_string())?;
-    let written = with_table(&text, turns).with_context(|| format!("{} has no place for the results", page.display()))?;
+    let written = with_table(&text, turns).with_context(|| page.display().to_string())?;
     std::fs::write(page, written).with_context(|| page.display().to_string())
 }
 
 fn with_table(page: &str, turns: &[(String, Outcomes)]) -> anyhow::Result<String> {
-    let (before, rest) = page.split_once(BEGIN).context("no line that begins them")?;
-    let (_, after) = rest.split_once(END).context("no line that ends them")?;
+    let Some((before, rest)) = page.split_once(BEGIN) else {
+        return Ok([page, HEADING, BEGIN, &table(page, turns), END].concat());
+    };
+    let (_, after) = rest.split_once(END).context("there is no line that ends the results")?;
     Ok([before, BEGIN, &table(before, turns), END, after].concat())
 }
 
@@ -101,7 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_place_is_an_error() {
-        assert!(with_table(PAGE, &[]).is_err());
+    fn a_page_without_results_gets_them_at_its_end() -> anyhow::Result<()> {
+        let first = with_table(PAGE, &[("RabbitMQ 4.0.5".into(), outcomes(&["test three ... ok"]))])?;
+        assert!(first.starts_with(&format!("{PAGE}{HEADING}{BEGIN}")) && first.ends_with(END), "{first}");
+        assert_eq!(with_table(&first, &[("RabbitMQ 4.0.5".into(), outcomes(&["test three ... ok"]))])?, first);
+        assert!(with_table(&format!("{PAGE}{BEGIN}"), &[]).is_err());
+        Ok(())
     }
 }
