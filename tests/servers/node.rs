@@ -164,7 +164,8 @@ fn environment(
         ("PATH", std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".into())),
         ("LANG", "C.UTF-8".into()),
         ("HOME", path("home")),
-        ("MQGUARD_XTASK_SERVER_DIR", directory.display().to_string()),
+        // All of it, since certificates are beside the node's own directory: another version of RabbitMQ sees nothing else of this machine.
+        ("MQGUARD_XTASK_SERVER_DIR", base().display().to_string()),
         ("ERL_EPMD_ADDRESS", "127.0.0.1".into()),
         ("ERL_EPMD_PORT", epmd.to_string()),
         ("RABBITMQ_NODENAME", name.into()),

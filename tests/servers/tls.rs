@@ -12,7 +12,7 @@ use crate::mariadb::MariaDb;
 use crate::node::{Epmd, Node, free_port};
 use crate::process::{Ended, Orders, PATIENCE};
 use crate::redis_server::Server;
-use crate::support::within;
+use crate::support::{until, within};
 
 /// In every URL here, and in nothing that anybody may see.
 const PASSWORD: &str = "s3cret-word";
@@ -64,7 +64,10 @@ fn node(proof: &Certificate) -> (Node, u16) {
         proof.certificate.display(),
         proof.key.display()
     );
-    (Node::start_as("mqguard@localhost", &configuration, &std::sync::Arc::new(Epmd::start())), port)
+    let node = Node::start_as("mqguard@localhost", &configuration, &std::sync::Arc::new(Epmd::start()));
+    // It opens one port after the other.
+    until("the port for TLS is open", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    (node, port)
 }
 
 fn redis(proof: &Certificate) -> (Server, u16) {
