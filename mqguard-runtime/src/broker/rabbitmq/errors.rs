@@ -42,11 +42,7 @@ pub(super) fn reason(error: &lapin::Error) -> String {
 
 /// Why no connection came about.
 pub(super) fn connecting(error: &lapin::Error) -> BrokerError {
-    let refusal = match error.kind() {
-        ErrorKind::IOError(error) => tls::refusal(&**error),
-        _ => None,
-    };
-    if let Some(refusal) = refusal {
+    if let Some(refusal) = tls::refusal(error) {
         return BrokerError::Refused(refusal);
     }
     match reply(error) {

@@ -230,13 +230,13 @@ impl Dialect for Postgres {
 async fn set_statement_timeout(connection: &mut PgConnection) -> sqlx::Result<()> {
     const TRIES: usize = 20;
     const CANCELLED: &str = "57014";
-    for _ in 1..TRIES {
+    let mut tries = 1;
+    loop {
         match connection.execute("SET statement_timeout = '5s'").await {
-            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(CANCELLED) => {}
+            Err(sqlx::Error::Database(error)) if tries < TRIES && error.code().as_deref() == Some(CANCELLED) => tries += 1,
             other => return other.map(drop),
         }
     }
-    connection.execute("SET statement_timeout = '5s'").await.map(drop)
 }
 
 /// What [`bind`] binds, as rows.
