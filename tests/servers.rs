@@ -53,6 +53,8 @@ mod process;
 mod processes;
 #[path = "servers/proxy.rs"]
 mod proxy;
+#[path = "servers/recovery.rs"]
+mod recovery;
 #[path = "redis/server.rs"]
 #[allow(dead_code, reason = "it serves other tests too")]
 mod redis_server;

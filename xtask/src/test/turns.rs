@@ -56,7 +56,7 @@ const QUICK: usize = 2;
 
 /// What the quick ones do without, by parts of their names: thousands of orders in processes of their own, waits for nodes that restart,
 /// what a busy machine makes late, and complaints that are the same for every RabbitMQ.
-const SLOW: [&str; 6] = ["disturbed::", "lateness::", "payments::", "processes::", "restart::", "start::"];
+const SLOW: [&str; 7] = ["disturbed::", "lateness::", "payments::", "processes::", "recovery::", "restart::", "start::"];
 
 impl Suite {
     /// The runs of cargo for these extra arguments.
