@@ -12,6 +12,7 @@ use mqguard::{Context, DeadLetter, Guard, Publisher, RetryableError, State, cons
 use serde::{Deserialize, Serialize};
 
 mod crash {
+    pub(crate) mod processes;
     pub(crate) mod unguarded;
     pub(crate) mod wrong;
 }

@@ -44,7 +44,7 @@ impl ProcessBroker {
                 Err(dead())
             }
             Some(_) => {
-                self.world.queues.cut_connections();
+                self.process.cut();
                 Err(lost())
             }
         }
@@ -61,12 +61,12 @@ impl Broker for ProcessBroker {
         let names: Vec<&str> = topology.queues.iter().map(|queue| queue.name.as_str()).collect();
         let what = format!("declare {}", names.join(", "));
         self.world.declared(topology);
-        self.call(StepKind::Declare, what, self.world.broker.declare(topology, mode)).await
+        self.call(StepKind::Declare, what, self.process.broker.declare(topology, mode)).await
     }
 
     async fn consume(&self, request: ConsumeRequest) -> Result<Box<dyn Subscription>, BrokerError> {
         let queue = request.queue.clone();
-        let consuming = self.world.broker.consume(request);
+        let consuming = self.process.broker.consume(request);
         let is_main = self.world.known.home(&queue) == queue;
         // A look into a queue in which there is nothing is no step: where nothing is done, nothing can go wrong.
         if !is_main && self.world.queues.depth(&queue) == 0 {
@@ -89,7 +89,7 @@ impl Broker for ProcessBroker {
         let what = format!("publish to {} of {}", address.routing_key, id_of(message));
         let begun = self.world.begin(&self.process, StepKind::Publish, what);
         let applies = !begun.fault.is_some_and(Fault::prevents);
-        let result = if applies { self.world.broker.publish(address, message).await } else { Ok(()) };
+        let result = if applies { self.process.broker.publish(address, message).await } else { Ok(()) };
         if applies && result.is_ok() {
             self.world.stored(address, message);
         }
@@ -103,7 +103,7 @@ impl Broker for ProcessBroker {
             }
             Some(Fault::RequestLost) => Err(PublishError::Unavailable { address, reason }),
             Some(Fault::ConnectionLostBefore | Fault::ConnectionLostAfter) => {
-                self.world.queues.cut_connections();
+                self.process.cut();
                 Err(PublishError::Unknown { address, reason })
             }
             Some(_) => Err(PublishError::Unknown { address, reason }),
@@ -112,13 +112,13 @@ impl Broker for ProcessBroker {
     }
 
     async fn ping(&self) -> Result<(), BrokerError> {
-        if self.process.is_dead() { Err(dead()) } else { self.world.broker.ping().await }
+        if self.process.is_dead() { Err(dead()) } else { self.process.broker.ping().await }
     }
 
     async fn close(&self) {}
 
     fn frame_max(&self) -> usize {
-        self.world.broker.frame_max()
+        self.process.broker.frame_max()
     }
 
     fn now(&self) -> SystemTime {

@@ -22,6 +22,7 @@ pub struct CrashTest<'a> {
     pub(super) reset: Box<dyn Fn() + 'a>,
     pub(super) store: Box<dyn Fn() -> Arc<dyn Store> + 'a>,
     pub(super) broker: Box<dyn Fn(MemoryBroker) -> Arc<dyn Broker> + 'a>,
+    pub(super) processes: usize,
     pub(super) most_pairs: usize,
     pub(super) chains: usize,
     pub(super) only: Option<Schedule>,
@@ -45,6 +46,7 @@ impl<'a> CrashTest<'a> {
             reset: Box::new(|| {}),
             store: Box::new(|| Arc::new(MemoryStore::new())),
             broker: Box::new(|queues| Arc::new(queues)),
+            processes: 1,
             most_pairs: 0,
             chains: 0,
             only: None,
@@ -52,8 +54,8 @@ impl<'a> CrashTest<'a> {
         }
     }
 
-    /// What is published in each schedule. It begins before the first process does and goes on beside it; nothing goes wrong on this
-    /// publisher.
+    /// What is published in each schedule. It begins before the process does and goes on beside it; of several
+    /// [`processes`](Self::processes), all consume when it begins. Nothing goes wrong on this publisher.
     pub fn publish<F: Future<Output = ()> + 'a>(mut self, publish: impl Fn(Publisher) -> F + 'a) -> Self {
         self.publish = Box::new(move |publisher| Box::pin(publish(publisher)));
         self
@@ -68,6 +70,12 @@ impl<'a> CrashTest<'a> {
     /// Puts your own data back to the beginning, before each schedule.
     pub fn reset(mut self, reset: impl Fn() + 'a) -> Self {
         self.reset = Box::new(reset);
+        self
+    }
+
+    /// How many processes there are at the same time (default: 1). A fault meets the one whose step it is at; the others go on.
+    pub fn processes(mut self, processes: usize) -> Self {
+        self.processes = processes;
         self
     }
 
@@ -110,7 +118,7 @@ impl<'a> CrashTest<'a> {
         self
     }
 
-    /// What the processes have between them and the queues of one schedule: to test how they bear a broker that does otherwise.
+    /// What each process has between it and the queues: to test how processes bear a broker that does otherwise.
     pub fn broker<B: Broker>(mut self, broker: impl Fn(MemoryBroker) -> B + 'a) -> Self {
         self.broker = Box::new(move |queues| Arc::new(broker(queues)));
         self
@@ -120,6 +128,7 @@ impl<'a> CrashTest<'a> {
 impl fmt::Debug for CrashTest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CrashTest")
+            .field("processes", &self.processes)
             .field("most_pairs", &self.most_pairs)
             .field("chains", &self.chains)
             .field("only", &self.only)

@@ -95,6 +95,7 @@ impl Report {
         let violation =
             |(invariant, detail)| Violation { schedule: schedule.clone(), invariant, detail, trace: ran.trace.clone() };
         self.violations.extend(ran.found.into_iter().map(violation));
+        self.trace = ran.trace;
         self.cut_short = self.violations.len() >= MOST_VIOLATIONS;
         self.cut_short
     }

@@ -1,14 +1,18 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::broker::{Broker, MemoryBroker};
 use crate::stop::Stop;
 
 /// One process: what is done in its name has no effect on the world once it is dead.
 pub(super) struct Process {
     /// From 1.
     pub(super) number: u32,
+    /// The way to the queues.
+    pub(super) broker: Arc<dyn Broker>,
+    connection: MemoryBroker,
     dead: CancellationToken,
     stop: OnceLock<Stop>,
     subscriptions: AtomicUsize,
@@ -17,9 +21,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(number: u32) -> Self {
+    /// Reaches the queues by `broker`, on this connection.
+    pub(super) fn new(number: u32, connection: MemoryBroker, broker: Arc<dyn Broker>) -> Self {
         Self {
             number,
+            broker,
+            connection,
             dead: CancellationToken::new(),
             stop: OnceLock::new(),
             subscriptions: AtomicUsize::new(0),
@@ -43,6 +50,11 @@ impl Process {
         if let Some(stop) = self.stop.get() {
             end(stop);
         }
+    }
+
+    /// It loses its connection: the broker takes the unsettled deliveries back.
+    pub(super) fn cut(&self) {
+        self.connection.cut_connection();
     }
 
     pub(super) fn is_dead(&self) -> bool {

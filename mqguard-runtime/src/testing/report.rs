@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::step::TraceLine;
 use super::violation::Violation;
 
 /// What a [`CrashTest`](super::CrashTest) came to.
@@ -21,6 +22,7 @@ pub struct Report {
     /// Whether the enumeration ended early, because there were many violations already.
     pub cut_short: bool,
     pub(super) violations: Vec<Violation>,
+    pub(super) trace: Vec<TraceLine>,
 }
 
 impl Report {
@@ -28,6 +30,12 @@ impl Report {
     #[must_use]
     pub fn violations(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// What happened in the last schedule that was run: the one of [`CrashTest::only`](super::CrashTest::only), if that was called.
+    #[must_use]
+    pub fn trace(&self) -> &[TraceLine] {
+        &self.trace
     }
 
     /// Schedules that were run with faults.

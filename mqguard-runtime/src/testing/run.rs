@@ -1,7 +1,11 @@
-//! One schedule: a new world, and one process after the other until nothing is left to do.
+//! One schedule: a new world, and in each place one process after the other until nothing is left to do.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use tokio_util::sync::CancellationToken;
 
 use super::broker::ProcessBroker;
 use super::crash_test::CrashTest;
@@ -41,7 +45,7 @@ impl CrashTest<'_> {
         let known = Known::new(guard.registered());
         let declared = guard.declare().await;
         drop(guard);
-        let world = Arc::new(World::new(queues.clone(), (self.broker)(queues), (self.store)(), known, schedule.clone()));
+        let world = Arc::new(World::new(queues, (self.store)(), known, schedule.clone(), self.processes.max(1)));
         let mut found = Vec::new();
         match declared {
             Err(error) => found.push((Invariant::Running, error.to_string())),
@@ -69,10 +73,14 @@ impl CrashTest<'_> {
         found
     }
 
-    /// Publishes, and runs process after process.
+    /// Publishes, and keeps processes running.
     async fn drive(&self, world: &Arc<World>) -> Result<(), (Invariant, String)> {
         let publisher = Publisher::new(Arc::new(Producer(Arc::clone(world))));
         let publish = async {
+            if self.processes > 1 {
+                // Or the first one had everything before the others are there.
+                world.until(World::is_consumed).await;
+            }
             (self.publish)(publisher).await;
             world.book().all_is_published = true;
             world.changed.notify_waiters();
@@ -91,14 +99,40 @@ impl CrashTest<'_> {
     }
 
     async fn run_processes(&self, world: &Arc<World>) -> Result<(), (Invariant, String)> {
-        for number in 1.. {
-            let process = Dying { world: Arc::clone(world), process: Arc::new(Process::new(number)) };
+        let (started, over) = (AtomicU32::new(0), CancellationToken::new());
+        let places = (0..world.places).map(|place| self.keep_running(world, place, &started, &over));
+        let rest = async {
+            world.at_rest().await;
+            over.cancel();
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            ended = try_join_all(places) => ended.map(drop),
+            end = rest => end,
+        }
+    }
+
+    /// Runs process after process.
+    async fn keep_running(
+        &self,
+        world: &Arc<World>,
+        place: usize,
+        started: &AtomicU32,
+        over: &CancellationToken,
+    ) -> Result<(), (Invariant, String)> {
+        loop {
+            let connection = world.queues.connect();
+            let number = started.fetch_add(1, Ordering::Relaxed) + 1;
+            let process = Arc::new(Process::new(number, connection.clone(), (self.broker)(connection)));
+            world.started(place, &process);
+            let process = Dying { world: Arc::clone(world), process };
             let running = self.start(world, &process.process)?;
             tokio::select! {
                 biased;
                 () = process.process.died() => drop(running),
                 failed = running.failed() => failed.map_err(|error| (Invariant::Running, error.to_string()))?,
-                () = world.at_rest(&process.process) => {
+                () = over.cancelled() => {
                     drop(process);
                     // A failure would have been told above; this waits until all of it has ended.
                     drop(running.shutdown().await);
@@ -107,7 +141,6 @@ impl CrashTest<'_> {
             }
             tokio::time::sleep(RESTART).await;
         }
-        Ok(())
     }
 
     fn start(&self, world: &Arc<World>, process: &Arc<Process>) -> Result<Running, (Invariant, String)> {

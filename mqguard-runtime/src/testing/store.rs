@@ -33,7 +33,7 @@ impl ProcessStore {
         let begun = self.world.begin(&self.process, kind, what);
         match begun.fault {
             Some(Fault::CrashBefore) => self.world.kill(&self.process),
-            Some(Fault::ConnectionLostBefore) => self.world.queues.cut_connections(),
+            Some(Fault::ConnectionLostBefore) => self.process.cut(),
             Some(Fault::RequestLost) => return Err(away("the request was lost")),
             Some(Fault::LeaseLapsedBefore) => self.outlast_the_lease().await,
             _ => {}
@@ -45,7 +45,7 @@ impl ProcessStore {
         self.world.end(begun, format!("{answer:?}"));
         match begun.fault {
             Some(Fault::CrashAfter) => self.world.kill(&self.process),
-            Some(Fault::ConnectionLostAfter) => self.world.queues.cut_connections(),
+            Some(Fault::ConnectionLostAfter) => self.process.cut(),
             Some(Fault::AnswerLost) => return Err(away("the answer was lost")),
             Some(Fault::LeaseLapsedAfter) => self.outlast_the_lease().await,
             _ => {}

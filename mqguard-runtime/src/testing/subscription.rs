@@ -28,6 +28,8 @@ impl ProcessSubscription {
 impl Subscription for ProcessSubscription {
     async fn next(&mut self) -> Result<Delivery, BrokerError> {
         let ProcessBroker { world, process } = &self.broker;
+        // A broker serves its consumers in turn.
+        tokio::task::yield_now().await;
         let delivery = tokio::select! {
             biased;
             () = process.died() => return Err(dead()),
@@ -90,7 +92,7 @@ impl Settle for Settling {
         match fault {
             None => {}
             Some(Fault::CrashBefore | Fault::CrashAfter) => world.kill(process),
-            Some(_) => world.queues.cut_connections(),
+            Some(_) => process.cut(),
         }
         world.end(begun, if applies { "done" } else { "no effect" });
     }

@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,19 +10,21 @@ use super::known::{Known, Name};
 use super::process::Process;
 use super::step::{StepKind, TraceLine};
 use super::witness::Witness;
-use crate::broker::{Address, Broker, MemoryBroker, Message, Topology};
+use crate::broker::{Address, MemoryBroker, Message, Topology};
 use crate::idempotency::Store;
 use crate::retry::Progress;
 
 /// What outlives processes: the queues, the records, and what was seen of both.
 pub(super) struct World {
     pub(super) queues: MemoryBroker,
-    /// The way to the queues.
-    pub(super) broker: Arc<dyn Broker>,
     pub(super) store: Arc<dyn Store>,
     pub(super) known: Known,
     pub(super) changed: Notify,
     began: Instant,
+    /// How many processes there are at the same time.
+    pub(super) places: usize,
+    /// The last process of each place.
+    processes: Mutex<BTreeMap<usize, Arc<Process>>>,
     book: Mutex<Book>,
 }
 
@@ -49,15 +51,9 @@ pub(super) struct Begun {
 }
 
 impl World {
-    pub(super) fn new(
-        queues: MemoryBroker,
-        broker: Arc<dyn Broker>,
-        store: Arc<dyn Store>,
-        known: Known,
-        plan: Schedule,
-    ) -> Self {
+    pub(super) fn new(queues: MemoryBroker, store: Arc<dyn Store>, known: Known, plan: Schedule, places: usize) -> Self {
         let book = Mutex::new(Book { plan, ..Book::default() });
-        Self { queues, broker, store, known, changed: Notify::new(), began: Instant::now(), book }
+        Self { queues, store, known, changed: Notify::new(), began: Instant::now(), places, processes: Mutex::default(), book }
     }
 
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
@@ -103,7 +99,7 @@ impl World {
     /// The process dies here and now, and the broker notices.
     pub(super) fn kill(&self, process: &Process) {
         process.die();
-        self.queues.cut_connections();
+        process.cut();
         self.changed.notify_waiters();
     }
 
@@ -133,20 +129,36 @@ impl World {
         self.known.specs().filter_map(|spec| spec.idempotent).map(|idempotent| idempotent.lease).max().unwrap_or_default()
     }
 
-    /// Waits until nothing is left to do: all is published, the process consumes, and nothing waits anywhere.
-    pub(super) async fn at_rest(&self, process: &Process) {
+    /// A process takes this place.
+    pub(super) fn started(&self, place: usize, process: &Arc<Process>) {
+        self.processes().insert(place, Arc::clone(process));
+    }
+
+    fn processes(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Process>>> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nothing is left to do: all is published, the processes consume, and nothing waits anywhere.
+    pub(super) async fn at_rest(&self) {
+        loop {
+            self.until(Self::is_at_rest).await;
+            // What the last settlement has set off comes to its end first.
+            let steps = self.steps();
+            tokio::time::sleep(SETTLING).await;
+            if self.is_at_rest() && self.steps() == steps {
+                return;
+            }
+        }
+    }
+
+    /// Waits until something holds.
+    pub(super) async fn until(&self, holds: impl Fn(&Self) -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.is_at_rest(process) {
-                // What the last settlement has set off comes to its end first.
-                let steps = self.steps();
-                tokio::time::sleep(SETTLING).await;
-                if self.is_at_rest(process) && self.steps() == steps {
-                    return;
-                }
-                continue;
+            if holds(self) {
+                return;
             }
             changed.await;
         }
@@ -163,8 +175,14 @@ impl World {
         if texts.is_empty() { "the consumers do not consume".into() } else { texts.join("; ") }
     }
 
-    fn is_at_rest(&self, process: &Process) -> bool {
-        self.book().all_is_published && process.subscriptions() >= self.known.len() && self.known.is_at_rest(&self.queues)
+    /// Whether all processes consume.
+    pub(super) fn is_consumed(&self) -> bool {
+        let consumes = |process: &&Arc<Process>| !process.is_dead() && process.subscriptions() >= self.known.len();
+        self.processes().values().filter(consumes).count() == self.places
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.book().all_is_published && self.is_consumed() && self.known.is_at_rest(&self.queues)
     }
 }
 

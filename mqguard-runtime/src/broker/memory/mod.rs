@@ -23,11 +23,13 @@ use super::contract::{Address, Broker, BrokerError, ConsumeRequest, PublishError
 use super::message::Message;
 use super::topology::{DeclareMode, Topology};
 
-/// The embedded broker. Clones share one broker.
+/// The embedded broker. Clones share one broker, and the connection to it.
 #[derive(Clone)]
 pub struct MemoryBroker {
     shared: Arc<Shared>,
     clock: Clock,
+    /// Which one its subscriptions are ended with.
+    connection: u64,
 }
 
 struct Shared {
@@ -54,7 +56,7 @@ impl MemoryBroker {
     pub fn new() -> Self {
         let clock = Clock::start();
         let shared = Arc::new(Shared { state: Mutex::new(State::new(clock)), expiry: Arc::default() });
-        Self { shared, clock }
+        Self { shared, clock, connection: 0 }
     }
 
     /// How many messages are ready in a queue; 0 for a queue that does not exist.
@@ -93,6 +95,18 @@ impl MemoryBroker {
     /// Ends every subscription as a lost connection does: what was unsettled is handed back.
     pub fn cut_connections(&self) {
         self.shared.lock().end_all();
+    }
+
+    /// The same broker, by a connection of its own: what one process has, beside others.
+    #[must_use]
+    pub fn connect(&self) -> Self {
+        let connection = self.shared.lock().connect();
+        Self { connection, ..self.clone() }
+    }
+
+    /// Ends the subscriptions of this connection alone, as [`cut_connections`](Self::cut_connections) does of all.
+    pub fn cut_connection(&self) {
+        self.shared.lock().end_connection(self.connection);
     }
 
     /// Makes the broker unreachable, or reachable again. Going away cuts all connections; what it holds stays.
@@ -148,7 +162,7 @@ impl Broker for MemoryBroker {
 
     async fn consume(&self, request: ConsumeRequest) -> Result<Box<dyn Subscription>, BrokerError> {
         self.watch_expiry();
-        let (id, wake) = self.shared.lock().subscribe(&request)?;
+        let (id, wake) = self.shared.lock().subscribe(self.connection, &request)?;
         self.shared.expiry.notify_one();
         Ok(Box::new(MemorySubscription::new(Arc::clone(&self.shared), id, wake)))
     }

@@ -30,6 +30,8 @@ struct ExchangeState {
 }
 
 struct SubscriptionState {
+    /// Whose it is.
+    connection: u64,
     queue: String,
     prefetch: usize,
     intake: bool,
@@ -190,7 +192,7 @@ impl State {
         }
     }
 
-    pub(super) fn subscribe(&mut self, request: &ConsumeRequest) -> Result<(u64, Arc<Notify>), BrokerError> {
+    pub(super) fn subscribe(&mut self, connection: u64, request: &ConsumeRequest) -> Result<(u64, Arc<Notify>), BrokerError> {
         self.reachable()?;
         let Some(queue) = self.queues.get_mut(&request.queue) else {
             return Err(BrokerError::Missing { what: "queue", name: request.queue.clone() });
@@ -198,6 +200,7 @@ impl State {
         queue.consumers += 1;
         let wake = Arc::clone(&queue.wake);
         let subscription = SubscriptionState {
+            connection,
             queue: request.queue.clone(),
             prefetch: request.prefetch.max(1).into(),
             intake: true,
@@ -281,7 +284,21 @@ impl State {
     }
 
     pub(super) fn end_all(&mut self) {
-        let ids: Vec<u64> = self.subscriptions.keys().copied().collect();
+        self.end_those(|_| true);
+    }
+
+    pub(super) fn connect(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub(super) fn end_connection(&mut self, connection: u64) {
+        self.end_those(|subscription| subscription.connection == connection);
+    }
+
+    fn end_those(&mut self, which: impl Fn(&SubscriptionState) -> bool) {
+        let ids: Vec<u64> =
+            self.subscriptions.iter().filter(|(_, subscription)| which(subscription)).map(|(id, _)| *id).collect();
         ids.into_iter().for_each(|id| self.end(id, Instant::now()));
     }
 
@@ -290,8 +307,7 @@ impl State {
             return;
         }
         self.exchanges.values_mut().for_each(|exchange| exchange.bindings.retain(|(_, queue)| queue != name));
-        let gone: Vec<u64> = self.subscriptions.iter().filter(|(_, sub)| sub.queue == name).map(|(id, _)| *id).collect();
-        gone.into_iter().for_each(|id| self.end(id, Instant::now()));
+        self.end_those(|subscription| subscription.queue == name);
     }
 
     fn dead_letter(&mut self, queue: &str, entry: Entry, reason: &'static str, now: Instant) {
