@@ -7,14 +7,25 @@
 
 local try, find, sub = redis.pcall, string.find, string.sub
 
+-- All records that are completed, read at once: a call costs more than what it reads. Not where an earlier question of this batch was about
+-- the same one, nor where the user may not do so.
+local found = ARGV[1] == 'complete' and try('MGET', unpack(KEYS))
+if found and found.err then found = false end
+local touched = {}
+
+local function read(n, key)
+    if found and not touched[key] then return found[n] end
+    return try('GET', key)
+end
+
 -- The completion of a message that its asker is processing: nearly all that is asked, first claims need no script. Anything else,
 -- errors too, is left to the functions that know all cases.
-local function usual(question, key, head, kept, before)
+local function usual(n, question, key, head, kept, before)
     if question ~= 'complete' then return end
-    local text = try('GET', key)
+    local text = read(n, key)
     if type(text) ~= 'string' or find(text, before, 1, true) ~= 1 then return end
     local rest = find(text, ' turn=', 44, true)
-    return rest and try('SET', key, head .. sub(text, rest), 'PX', kept).ok and 'a'
+    return rest and try('PSETEX', key, kept, head .. sub(text, rest)).ok and 'a'
 end
 
 local questions, letters
@@ -22,7 +33,7 @@ local answers, carried = {}, {}
 for n = 1, #KEYS do
     local at = 4 * n
     local question, key, head, kept, extra = ARGV[at - 3], KEYS[n], ARGV[at - 2], ARGV[at - 1], ARGV[at]
-    local answer = usual(question, key, head, kept, extra)
+    local answer = usual(n, question, key, head, kept, extra)
     if not answer then
         if not questions then questions, letters = all_questions() end
         local done, one, two, three
@@ -37,6 +48,6 @@ for n = 1, #KEYS do
         if two then carried[#carried + 1] = two end
         if three then carried[#carried + 1] = three end
     end
-    answers[n] = answer
+    touched[key], answers[n] = true, answer
 end
 return { table.concat(answers), unpack(carried) }
