@@ -6,14 +6,14 @@ use mqguard::MemoryStore;
 use mqguard::testing::{CrashTest, Fault, Invariant, Report, TraceLine};
 
 use super::wrong::{AckingBroker, Refused, RefusingStore};
-use crate::{Act, Bank, all_charged, assert_thorough, none_charged, test};
+use crate::{Act, Bank, all_charged, assert_thorough, none_charged, pairs, test};
 
 #[tokio::test(start_paused = true)]
 async fn success_with_a_duplicate() {
     let bank = Bank::default();
     let messages = [("m-1", Act::Succeed), ("m-1", Act::Succeed)];
     let check = || all_charged(&bank, &["m-1"]);
-    let report = test(&bank, &messages).processes(2).check(check).most_pairs(1200).run().await;
+    let report = test(&bank, &messages).processes(2).check(check).most_pairs(pairs(1200)).run().await;
     assert_thorough(&report, 60, 1200);
 }
 
@@ -22,7 +22,7 @@ async fn a_duplicate_while_the_first_runs_long() {
     let bank = Bank::default();
     let messages = [("m-1", Act::Last), ("m-1", Act::Last)];
     let check = || all_charged(&bank, &["m-1"]);
-    let report = test(&bank, &messages).processes(2).check(check).most_pairs(600).run().await;
+    let report = test(&bank, &messages).processes(2).check(check).most_pairs(pairs(600)).run().await;
     assert_thorough(&report, 150, 600);
 }
 
@@ -30,7 +30,7 @@ async fn a_duplicate_while_the_first_runs_long() {
 async fn two_failures_and_a_success() {
     let bank = Bank::default();
     let check = || all_charged(&bank, &["m-1"]);
-    let report = test(&bank, &[("m-1", Act::FailTwice)]).processes(2).check(check).most_pairs(1200).run().await;
+    let report = test(&bank, &[("m-1", Act::FailTwice)]).processes(2).check(check).most_pairs(pairs(1200)).run().await;
     assert_thorough(&report, 80, 1200);
 }
 
@@ -38,7 +38,7 @@ async fn two_failures_and_a_success() {
 async fn fatal() {
     let bank = Bank::default();
     let messages = [("m-1", Act::Refuse), ("m-1", Act::Refuse)];
-    let report = test(&bank, &messages).processes(2).check(|| none_charged(&bank)).most_pairs(600).run().await;
+    let report = test(&bank, &messages).processes(2).check(|| none_charged(&bank)).most_pairs(pairs(600)).run().await;
     assert_thorough(&report, 60, 600);
 }
 

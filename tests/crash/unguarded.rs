@@ -3,7 +3,7 @@
 use mqguard::testing::CrashTest;
 use mqguard::{Context, Guard, State, consumer};
 
-use crate::{Act, Bank, Trouble, send};
+use crate::{Act, Bank, Trouble, pairs, send};
 
 #[consumer(
     queue = "charge",
@@ -25,7 +25,7 @@ async fn no_message_is_lost_for_a_store_that_is_away() {
         let report = CrashTest::new(|guard: Guard| guard.consumer::<eager>().state(bank.clone()))
             .publish(|publisher| send(publisher, "charge", &messages))
             .reset(|| bank.clear())
-            .most_pairs(400)
+            .most_pairs(pairs(400))
             .run()
             .await;
         println!("{act:?}: {report}");

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::known::Name;
 use super::violation::Invariant;
-use super::world::{Book, World, id_of};
+use super::world::{Ack, Book, World, generation_of, id_of};
+use crate::broker::Message;
 use crate::consumer::{ConsumerSpec, OnStoreDown};
 use crate::wire;
 
@@ -30,12 +31,16 @@ fn ends(world: &World, book: &Book) -> Vec<(Invariant, String)> {
         // A consumer that does without its store may leave no record of a success.
         let has_record = identity.is_some() && spec.idempotent.is_some_and(|spec| spec.on_store_down == OnStoreDown::Wait);
         let is_acked = || {
-            let is_success = |event: &Option<&str>| matches!(event, Some("processed" | "skipped"));
-            book.acks.iter().any(|(of, id, event)| of == queue && ids.contains(id) && is_success(event))
+            let is_success = |ack: &&Ack| matches!(ack.event, Some("processed" | "skipped"));
+            book.acks.iter().filter(is_success).any(|ack| ack.queue == queue && ids.contains(&ack.id))
         };
-        let succeeded = identity.is_some_and(|identity| book.witness.is_complete(identity)) || (!has_record && is_acked());
-        match (succeeded, has_letter(world, book, spec, ids)) {
-            (false, false) => Some((Invariant::NothingLost, format!("`{name}` has neither succeeded nor left a dead letter"))),
+        let completed = identity.and_then(|identity| book.witness.completed(identity));
+        let succeeded = completed.is_some() || (!has_record && is_acked());
+        let letters = letters(world, book, spec, ids);
+        // One that failed and was replayed may succeed then.
+        let is_both = completed.is_some_and(|generation| letters.iter().any(|letter| *letter >= generation));
+        match (succeeded || !letters.is_empty(), is_both) {
+            (false, _) => Some((Invariant::NothingLost, format!("`{name}` has neither succeeded nor left a dead letter"))),
             // Without a record, a message that is delivered twice may end in both.
             (true, true) if has_record => Some((Invariant::OneEnd, format!("`{name}` has succeeded and left a dead letter"))),
             _ => None,
@@ -44,14 +49,15 @@ fn ends(world: &World, book: &Book) -> Vec<(Invariant, String)> {
     book.published.iter().filter_map(judge).collect()
 }
 
-/// Whether a letter of one of these messages is in the dead-letter queue, or was consumed from it.
-fn has_letter(world: &World, book: &Book, spec: &ConsumerSpec, ids: &HashSet<String>) -> bool {
+/// The generations of which there are letters of one of these messages, in the dead-letter queue or consumed from it.
+fn letters(world: &World, book: &Book, spec: &ConsumerSpec, ids: &HashSet<String>) -> HashSet<u32> {
     let place = spec.dead_letter_place().queue;
-    let waits =
-        world.queues.messages(&place).iter().any(|letter| {
-            ids.contains(id_of(letter)) && letter.headers.text(wire::QUEUE).is_none_or(|queue| queue == spec.queue)
-        });
-    waits || book.acks.iter().any(|(queue, id, _)| *queue == place && ids.contains(id))
+    let is_its_own = |letter: &Message| {
+        ids.contains(id_of(letter)) && letter.headers.text(wire::QUEUE).is_none_or(|queue| queue == spec.queue)
+    };
+    let waiting = world.queues.messages(&place).into_iter().filter(is_its_own).map(|letter| generation_of(&letter));
+    let consumed = book.acks.iter().filter(|ack| ack.queue == place && ids.contains(&ack.id)).map(|ack| ack.generation);
+    waiting.chain(consumed).collect()
 }
 
 /// No message runs more often than its retries and the faults explain.

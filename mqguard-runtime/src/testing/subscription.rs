@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::broker::{ProcessBroker, dead};
 use super::fault::Fault;
 use super::step::StepKind;
-use super::world::id_of;
+use super::world::{Ack, generation_of, id_of};
 use crate::broker::{BrokerError, Delivery, Receipt, Settle, Settlement, Subscription};
 
 /// A subscription of one process.
@@ -17,9 +17,10 @@ pub(super) struct ProcessSubscription {
 
 impl ProcessSubscription {
     /// A delivery whose settlement is a step of the process.
-    fn wrap(&self, id: String, delivery: Delivery) -> Option<Delivery> {
+    fn wrap(&self, delivery: Delivery) -> Option<Delivery> {
         let (tag, channel) = delivery.receipt.into_parts()?;
-        let settling = Settling { channel, queue: self.queue.clone(), id, broker: self.broker.clone() };
+        let (id, generation) = (id_of(&delivery.message).to_owned(), generation_of(&delivery.message));
+        let settling = Settling { channel, queue: self.queue.clone(), id, generation, broker: self.broker.clone() };
         Some(Delivery { receipt: Receipt::new(tag, Arc::new(settling)), ..delivery })
     }
 }
@@ -35,10 +36,10 @@ impl Subscription for ProcessSubscription {
             () = process.died() => return Err(dead()),
             delivery = self.inner.next() => delivery?,
         };
-        let id = id_of(&delivery.message).to_owned();
+        let id = id_of(&delivery.message);
         let again = if delivery.redelivered { ", again" } else { "" };
         world.note(process, format!("delivery from {} of {id}{again}", self.queue));
-        self.wrap(id, delivery).ok_or_else(dead)
+        self.wrap(delivery).ok_or_else(dead)
     }
 
     async fn ended(&mut self) -> BrokerError {
@@ -54,7 +55,7 @@ impl Subscription for ProcessSubscription {
             return Err(dead());
         }
         let left = self.inner.cancel().await?;
-        Ok(left.into_iter().filter_map(|delivery| self.wrap(id_of(&delivery.message).to_owned(), delivery)).collect())
+        Ok(left.into_iter().filter_map(|delivery| self.wrap(delivery)).collect())
     }
 
     async fn close(self: Box<Self>) -> Result<(), BrokerError> {
@@ -67,6 +68,7 @@ struct Settling {
     channel: Arc<dyn Settle>,
     queue: String,
     id: String,
+    generation: u32,
     broker: ProcessBroker,
 }
 
@@ -86,7 +88,8 @@ impl Settle for Settling {
         if applies {
             self.channel.settle(tag, settlement);
             if settlement == Settlement::Ack {
-                world.book().acks.push((world.known.home(queue).to_owned(), id.clone(), event));
+                let ack = Ack { queue: world.known.home(queue).to_owned(), id: id.clone(), generation: self.generation, event };
+                world.book().acks.push(ack);
             }
         }
         match fault {

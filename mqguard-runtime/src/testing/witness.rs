@@ -29,9 +29,9 @@ struct Seen {
 const GRAIN: Duration = Duration::from_millis(1);
 
 impl Witness {
-    /// Whether the success of this message was recorded.
-    pub(super) fn is_complete(&self, identity: &Identity) -> bool {
-        self.seen.get(identity).is_some_and(|seen| seen.completed.is_some())
+    /// The generation of this message whose success was recorded.
+    pub(super) fn completed(&self, identity: &Identity) -> Option<u32> {
+        self.seen.get(identity)?.completed.map(|(generation, _)| generation)
     }
 
     /// The most runs that one generation of a message was granted, and its uncounted retries.

@@ -38,9 +38,18 @@ pub(super) struct Book {
     /// What was published, each with the message ids that it came under.
     pub(super) published: HashMap<Name, HashSet<String>>,
     pub(super) all_is_published: bool,
-    /// Acknowledgements that had an effect: queue, message id, and the event told before.
-    pub(super) acks: Vec<(String, String, Option<&'static str>)>,
+    pub(super) acks: Vec<Ack>,
     holds: HashMap<String, (String, Duration)>,
+}
+
+/// An acknowledgement that had an effect.
+pub(super) struct Ack {
+    pub(super) queue: String,
+    pub(super) id: String,
+    /// How often the message was replayed before.
+    pub(super) generation: u32,
+    /// The event told before.
+    pub(super) event: Option<&'static str>,
 }
 
 /// A step that has begun.
@@ -187,6 +196,11 @@ impl World {
 }
 
 const SETTLING: Duration = Duration::from_millis(100);
+
+/// How often a message, or what a letter is about, was replayed before.
+pub(super) fn generation_of(message: &Message) -> u32 {
+    Progress::read(&message.headers).generation
+}
 
 /// A message's id, as a trace tells it.
 pub(super) fn id_of(message: &Message) -> &str {
