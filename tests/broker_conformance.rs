@@ -87,6 +87,7 @@ conformance! {
         one_slow_delivery_holds_up_nothing,
         two_subscriptions_share_a_queue,
         giving_up_waiting_loses_nothing,
+        what_is_ready_makes_a_queue_not_empty,
     },
     settle::{
         what_is_acked_is_gone,

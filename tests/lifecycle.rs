@@ -167,6 +167,20 @@ async fn shutdown_finishes_what_runs_and_leaves_the_rest_untouched() {
     assert_eq!((book.effects(), redelivered, book.count("duplicate")), (100, 0, 0), "{book}");
 }
 
+/// Whether nobody left a message to run alone is looked up without a subscription, which a shutdown would have to wait for.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_right_after_the_start_waits_for_nothing() {
+    let scene = Scene::smooth();
+    scene.broker.pass_for_embedded(false);
+    let running = scene.start::<bare>().await;
+    scene.publish("bare", "m-1").await;
+    scene.until("it is done", |book| book.count("processed") == 1).await;
+    let began = Instant::now();
+    running.shutdown().await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!((scene.queues.depth("bare"), scene.queues.unsettled("bare")), (0, 0));
+}
+
 /// Over and over: nothing is lost or run twice by stopping and starting.
 #[tokio::test(start_paused = true)]
 async fn fifty_stops_and_starts_lose_nothing() {

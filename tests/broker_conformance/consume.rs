@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mqguard::broker::Settlement;
-use tokio::time::timeout;
+use mqguard::broker::{BrokerError, Settlement};
+use tokio::time::{sleep, timeout};
 
-use crate::harness::{BOTH, Bench, body};
+use crate::harness::{BOTH, Bench, body, within};
 
 pub async fn deliveries_come_in_order(bench: &Bench) {
     for queue_type in BOTH {
@@ -115,4 +115,30 @@ pub async fn giving_up_waiting_loses_nothing(bench: &Bench) {
         let (seen, ()) = tokio::join!(receiving, publishing);
         assert_eq!(seen, (0..50).map(|n| n.to_string()).collect::<Vec<_>>());
     }
+}
+
+/// What is delivered does not, until it is handed back.
+pub async fn what_is_ready_makes_a_queue_not_empty(bench: &Bench) {
+    for queue_type in BOTH {
+        let queue = bench.queue(queue_type).await;
+        assert_eq!(bench.broker.is_empty(&queue).await, Ok(true), "{queue_type:?}: nothing was there yet");
+        bench.send(&queue, "a").await;
+        assert_eq!(bench.broker.is_empty(&queue).await, Ok(false), "{queue_type:?}: the broker has confirmed it");
+        let mut consumer = bench.consume(&queue, 1).await;
+        let delivery = consumer.next().await;
+        assert_eq!(bench.broker.is_empty(&queue).await, Ok(true), "{queue_type:?}: it is out");
+        consumer.close().await;
+        drop(delivery);
+        // The broker has closed the channel before it has handed back.
+        within(async {
+            while bench.broker.is_empty(&queue).await == Ok(true) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        assert_eq!(bench.drain(&queue).await, ["a"]);
+        assert_eq!(bench.broker.is_empty(&queue).await, Ok(true), "{queue_type:?}: it is gone");
+    }
+    let missing = bench.name("missing");
+    assert_eq!(bench.broker.is_empty(&missing).await, Err(BrokerError::Missing { what: "queue", name: missing }));
 }

@@ -132,6 +132,11 @@ impl Broker for FaultyBroker {
         }
     }
 
+    async fn is_empty(&self, queue: &str) -> Result<bool, BrokerError> {
+        self.thawed().await;
+        self.queues.is_empty(queue).await
+    }
+
     async fn ping(&self) -> Result<(), BrokerError> {
         self.thawed().await;
         self.queues.ping().await

@@ -28,6 +28,15 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// See [`PublishError`]: only [`PublishError::Unknown`] leaves open whether the message was taken.
     async fn publish(&self, address: &Address, message: &Message) -> Result<(), PublishError>;
 
+    /// Whether no message is ready in a queue; what is delivered and unsettled is not. A broker that cannot say without delivering one says
+    /// no, as by default.
+    ///
+    /// # Errors
+    /// As [`declare`](Self::declare).
+    async fn is_empty(&self, _queue: &str) -> Result<bool, BrokerError> {
+        Ok(false)
+    }
+
     /// Whether the broker can be reached now; tries to reach it when it was not.
     ///
     /// # Errors

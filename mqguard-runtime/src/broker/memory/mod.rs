@@ -174,6 +174,15 @@ impl Broker for MemoryBroker {
         result
     }
 
+    async fn is_empty(&self, queue: &str) -> Result<bool, BrokerError> {
+        let state = self.shared.lock();
+        state.reachable()?;
+        match state.queue(queue) {
+            Some(queue) => Ok(queue.ready.is_empty()),
+            None => Err(BrokerError::Missing { what: "queue", name: queue.to_owned() }),
+        }
+    }
+
     async fn ping(&self) -> Result<(), BrokerError> {
         self.shared.lock().reachable()
     }

@@ -52,11 +52,16 @@ pub(super) async fn delete_exchange(slot: &Slot, name: &str) -> Result<(), Broke
 /// Whether a queue is there.
 pub(super) async fn queue_exists(link: &Arc<Link>, name: &str) -> Result<bool, BrokerError> {
     let scratch = Scratch { link: Arc::clone(link), channel: link.channel().await? };
-    match scratch.queue(&Queue::new(name, QueueType::Classic), true).await {
-        Ok(()) => Ok(true),
+    match scratch.ready(name).await {
+        Ok(_) => Ok(true),
         Err(BrokerError::Missing { .. }) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Whether no message is ready in a queue.
+pub(super) async fn is_empty(slot: &Slot, name: &str) -> Result<bool, BrokerError> {
+    Ok(Scratch::open(slot).await?.ready(name).await? == 0)
 }
 
 /// A channel that may break.
@@ -88,7 +93,13 @@ impl Scratch {
         self.run("exchange", &exchange.name, &rights, declared).await
     }
 
-    async fn queue(&self, queue: &Queue, passive: bool) -> Result<(), BrokerError> {
+    /// How many messages are ready in a queue.
+    async fn ready(&self, name: &str) -> Result<u32, BrokerError> {
+        // The type is not looked at.
+        self.queue(&Queue::new(name, QueueType::Classic), true).await.map(|queue| queue.message_count())
+    }
+
+    async fn queue(&self, queue: &Queue, passive: bool) -> Result<lapin::Queue, BrokerError> {
         let options = QueueDeclareOptions { passive, durable: true, ..Default::default() };
         let arguments = if passive { FieldTable::default() } else { arguments(queue) };
         let name = named("queue", &queue.name)?;
@@ -96,7 +107,7 @@ impl Scratch {
             Some(_) => format!("configure and read the queue `{}`, and to write to the exchange of its dead letters", queue.name),
             None => format!("configure the queue `{}`", queue.name),
         };
-        self.run("queue", &queue.name, &rights, self.channel.queue_declare(name, options, arguments)).await.map(|_| ())
+        self.run("queue", &queue.name, &rights, self.channel.queue_declare(name, options, arguments)).await
     }
 
     async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {

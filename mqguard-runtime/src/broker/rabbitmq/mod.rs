@@ -133,6 +133,10 @@ impl Broker for RabbitMq {
         self.shared.publisher.publish(address, message).await
     }
 
+    async fn is_empty(&self, queue: &str) -> Result<bool, BrokerError> {
+        declare::is_empty(&self.shared.consuming, queue).await
+    }
+
     async fn ping(&self) -> Result<(), BrokerError> {
         // A connection may be dead without anybody having noticed yet: only an answer counts.
         let (link, channel) = self.shared.consuming.channel().await?;
