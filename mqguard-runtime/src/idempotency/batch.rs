@@ -84,8 +84,10 @@ async fn next<A>(queue: &mut mpsc::UnboundedReceiver<A>, batch: &mut Vec<A>) -> 
     if asked == 0 || asked == MAX_BATCH {
         return asked;
     }
-    // Who was just answered goes first: what they ask travels along, and half as many batches do. 1.1 times the throughput with Redis.
-    tokio::task::yield_now().await;
+    // Who was just answered goes first, on other threads too: what they ask travels along. 1.1 times the throughput with Redis.
+    for _ in 0..2 {
+        tokio::task::yield_now().await;
+    }
     asked + if queue.is_empty() { 0 } else { queue.recv_many(batch, MAX_BATCH - asked).await }
 }
 
