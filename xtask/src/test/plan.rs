@@ -15,6 +15,20 @@ const TARGETS: [&str; 11] = [
     "--doc",
 ];
 
+/// Those of them that choose test programs, which may run the examples, and do not have cargo build these.
+const TEST_PROGRAMS: [&str; 2] = ["--test", "--tests"];
+
+/// Arguments of both `cargo test` and `cargo build` that say what is built, and how. These have a value.
+const BUILD_VALUES: [&str; 8] =
+    ["--package", "--exclude", "--features", "--profile", "--target", "--target-dir", "--jobs", "--config"];
+
+/// The same as letters.
+const BUILD_LETTERS: [char; 4] = ['p', 'F', 'j', 'Z'];
+
+/// Those without a value.
+const BUILD_FLAGS: [&str; 8] =
+    ["--workspace", "--all-features", "--no-default-features", "--release", "-r", "--locked", "--offline", "--frozen"];
+
 /// One run of cargo.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
@@ -50,7 +64,9 @@ pub(super) fn plan(extra: &[String]) -> Vec<Step> {
     };
     if for_cargo.iter().any(|argument| is_option(argument, &TARGETS)) {
         let has_doc = for_cargo.iter().any(|argument| argument == "--doc");
-        return vec![step("tests", &["--no-fail-fast"], !has_doc)];
+        let tests = step("tests", &["--no-fail-fast"], !has_doc);
+        let has_program = for_cargo.iter().any(|argument| is_option(argument, &TEST_PROGRAMS));
+        return has_program.then(|| examples(for_cargo)).into_iter().chain([tests]).collect();
     }
     let mut steps =
         vec![Step { is_build: true, ..step("build", &["--no-run"], false) }, step("tests", &["--no-fail-fast", "--tests"], true)];
@@ -60,6 +76,25 @@ pub(super) fn plan(extra: &[String]) -> Vec<Step> {
         steps.push(step("documentation tests", &["--no-fail-fast", "--doc"], false));
     }
     steps
+}
+
+/// Builds the examples, as the tests are built that this has cargo run.
+fn examples(for_cargo: &[String]) -> Step {
+    let mut arguments = common(for_cargo);
+    arguments[0] = "build".to_owned();
+    arguments.push("--examples".to_owned());
+    let mut rest = for_cargo.iter();
+    while let Some(argument) = rest.next() {
+        let has_value = is_option(argument, &BUILD_VALUES) || BUILD_LETTERS.iter().any(|letter| is_short(argument, *letter));
+        if has_value || BUILD_FLAGS.contains(&argument.as_str()) {
+            arguments.push(argument.clone());
+        }
+        let is_whole = argument.contains('=') || (!argument.starts_with("--") && argument.len() > 2);
+        if has_value && !is_whole {
+            arguments.extend(rest.next().cloned());
+        }
+    }
+    Step { name: "build of the examples", arguments, is_build: true }
 }
 
 /// How every run of cargo begins, unless these arguments choose packages and features.
@@ -119,8 +154,29 @@ mod tests {
 
     #[test]
     fn a_chosen_target_runs_alone() {
-        assert_eq!(planned("--test retry"), ["test --workspace --all-features --no-fail-fast --test retry -- --include-ignored"]);
+        assert_eq!(planned("--bin xtask"), ["test --workspace --all-features --no-fail-fast --bin xtask -- --include-ignored"]);
         assert_eq!(planned("--doc"), ["test --workspace --all-features --no-fail-fast --doc"]);
+    }
+
+    #[test]
+    fn chosen_test_programs_find_the_examples_built() {
+        assert_eq!(
+            planned("--test retry"),
+            [
+                "build --workspace --all-features --examples",
+                "test --workspace --all-features --no-fail-fast --test retry -- --include-ignored",
+            ]
+        );
+        assert!(planned("--tests")[0].starts_with("build "));
+    }
+
+    #[test]
+    fn the_examples_are_built_as_the_tests_are() {
+        assert_eq!(
+            planned("--release --test=soak name -p mqguard -Fredis --features mysql --profile=ci -j 1 --no-run -- --nocapture")
+                [0],
+            "build --examples --release -p mqguard -Fredis --features mysql --profile=ci -j 1"
+        );
     }
 
     #[test]

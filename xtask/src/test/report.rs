@@ -7,7 +7,8 @@ use anyhow::Context as _;
 
 const BEGIN: &str = "<!-- results: written by `cargo xtask test --rabbitmq all --report FILE` -->\n";
 const END: &str = "<!-- end of the results -->\n";
-const HEADING: &str = "\n## Results\n\nWhat became of the faults above on each RabbitMQ. A test that needs none runs once.\n\n";
+const HEADING: &str = "\n## Results\n\nWhat became of the faults above on each RabbitMQ. A test that needs none runs once, in the first column; where that is so of some\n\
+of a fault's tests, the others say \"in part\".\n\n";
 
 /// Which tests passed, by the names of their functions. One that runs several times has to pass each time.
 #[derive(Debug, Default)]
